@@ -1,4 +1,5 @@
-//! Retention sweeper: removes expired recall sessions, finished batches and old e-mails once an hour.
+//! Retention sweeper: removes expired recall sessions, finished batches, old e-mails and revoked tokens that have expired,
+//! once an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,6 +40,8 @@ async fn sweep(store: &Store, retention: &RetentionSettings, now: DateTime<Utc>)
     if let Some(before) = end_of_period(now, retention.outbox_days) {
         report("outbox", store.sweep_outbox(before).await?);
     }
+    // An expired token is refused anyway.
+    report("revoked_token", store.sweep_tokens(now).await?);
     Ok(())
 }
 

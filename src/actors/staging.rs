@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-pub use self::preview::Preview;
+pub use self::preview::{Preview, PreviewOutcome};
 use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::ExtractorHandle;
 use super::graph_store::{CommitStaged, GraphHandle};
@@ -22,6 +22,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, StagedEntity, StagingBatch, Summary};
+use crate::domain::tlp::{Clearance, Tlp};
 use crate::store::{Decision, Store};
 
 /// Handle to the staging batches.
@@ -84,6 +85,9 @@ impl Work for DecideEntity {
         let DecideEntity { by, entity, decision } = self;
         let ws = by.workspace.id;
         let highest = by.workspace.clearance().highest();
+        if let Some(level) = decision.resolved_tlp {
+            check_reviewable("resolved_tlp", level, by.workspace.clearance())?;
+        }
         let mut target_type = None;
         if let Some(target) = decision.merge_target {
             let visible = core.store.nodes_by_id(ws, &[target], highest, false).await?;
@@ -104,6 +108,9 @@ impl Work for DecideEntity {
         .with("status", decision.status.as_str());
         if let Some(level) = decision.resolved_tlp {
             entry = entry.with("resolved_tlp", level.as_str());
+        }
+        if decision.accept_marking {
+            entry = entry.with("accept_marking", true);
         }
         if let Some(target) = decision.merge_target {
             entry = entry.with("merge_target_id", target.to_string());
@@ -131,6 +138,15 @@ impl Work for CommitBatch {
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
         core.commit_batch(self).await
     }
+}
+
+/// Rule: a marking above what the workspace may see is refused, since nobody there could review what carries it.
+fn check_reviewable(field: &str, level: Tlp, clearance: Clearance) -> Result<(), DomainError> {
+    if clearance.permits(level) {
+        return Ok(());
+    }
+    let rule = format!("is marked {level}, which nobody in this workspace could review");
+    Err(DomainError::invalid(field, rule))
 }
 
 /// State shared by all requests to the staging batches.
@@ -172,6 +188,9 @@ impl StagingCore {
         if self.hide_candidates(&by, &mut entities).await? || hidden {
             // The counts must not reveal hidden entities either.
             batch.summary = Summary::of(entities.iter());
+        }
+        if hidden && entities.iter().all(|entity| entity.node_id.is_some()) {
+            batch.status = "committed".into();
         }
         Ok(BatchView { batch, entities })
     }

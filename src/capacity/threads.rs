@@ -17,7 +17,7 @@ use super::pools::cores;
 const NICENESS: i32 = 5;
 /// Shortest time slice that the kernel grants (sched_setattr(2)).
 #[cfg(target_os = "linux")]
-const SHORTEST_SLICE: Duration = Duration::from_micros(100);
+const MIN_SLICE: Duration = Duration::from_micros(100);
 /// Blocking threads per core; more only hold memory.
 const BLOCKING_THREADS: usize = 4;
 /// How long an idle blocking thread waits for work.
@@ -67,7 +67,7 @@ pub fn search_pool() -> Option<&'static ThreadPool> {
 /// wakes up interrupts one with a longer slice at once. Otherwise it can wait for the next tick of the clock, up to 10 ms.
 pub fn shorten_slice() {
     #[cfg(target_os = "linux")]
-    set_slice(SHORTEST_SLICE);
+    set_slice(MIN_SLICE);
 }
 
 /// Lowers the priority of the calling thread and of the threads that it will start, and gives them slices of the usual

@@ -17,6 +17,7 @@ pub mod misp;
 pub mod moment;
 pub mod naming;
 pub mod narrowing;
+pub mod nearest;
 pub mod node;
 pub mod packing;
 pub mod passage;

@@ -144,6 +144,14 @@ pub struct ExtractedEntity {
     pub warnings: Vec<String>,
 }
 
+impl ExtractedEntity {
+    /// Whether it is common software that the text names without saying that somebody used it. Auto mode leaves it to a
+    /// reviewer.
+    pub fn is_unstated_dual_use(&self) -> bool {
+        self.warnings.iter().any(|warning| warning == DUAL_USE_UNSTATED)
+    }
+}
+
 /// A relationship stated by a sentence of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtractedRelation {
@@ -200,7 +208,7 @@ pub struct StagedEntity {
     #[schema(nullable = false)]
     pub merge_target_id: Option<Uuid>,
     pub duplicate_candidates: Vec<DuplicateCandidate>,
-    /// A TLP sensitivity warning starts with `TLP sensitivity: `.
+    /// A TLP sensitivity warning starts with `TLP sensitivity: `, that about common software with `Dual use: `.
     #[schema(example = json!([]))]
     pub warnings: Vec<String>,
     #[schema(example = "the name of a known actor: \"Sandworm Team\"")]
@@ -217,14 +225,7 @@ pub struct StagedEntity {
 impl StagedEntity {
     /// Whether a TLP sensitivity warning is among its warnings.
     pub fn is_sensitive(&self) -> bool {
-        self.warnings
-            .iter()
-            .any(|warning| warning.starts_with(SENSITIVITY))
-    }
-
-    /// Whether it was accepted and its node is still to be written, as when a commit was deferred.
-    pub fn awaits_commit(&self) -> bool {
-        self.status == StagedStatus::Accepted && self.node_id.is_none()
+        self.warnings.iter().any(|warning| is_sensitivity(warning))
     }
 }
 
@@ -310,5 +311,14 @@ pub struct CommitResult {
 
 /// Maximum number of entities in a batch.
 pub const MAX_ENTITIES: usize = 4000;
+/// Prefix of the warning about a tool that is a program of an operating system or common software, and the whole warning
+/// where the text doesn't say that somebody used it.
+pub const DUAL_USE: &str = "Dual use: ";
+pub const DUAL_USE_UNSTATED: &str = "Dual use: common software; the text does not say that somebody used it";
 /// Prefix of every TLP sensitivity warning.
 pub const SENSITIVITY: &str = "TLP sensitivity: ";
+
+/// Whether a warning is one about TLP sensitivity.
+pub fn is_sensitivity(warning: &str) -> bool {
+    warning.starts_with(SENSITIVITY)
+}

@@ -3,6 +3,8 @@
 //! Invariant: every row has exactly one marking, and [`Clearance::permits`] is the only rule that
 //! decides whether a caller sees it. Levels are ordered, so "most restrictive" is `max`.
 
+mod spelling;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -10,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
+pub use self::spelling::{level_of_tag, mentions_tlp};
 use super::schema::{self, text_schema, white};
 
 /// A TLP marking (FIRST TLP 1.0 names, plus the service's own `AMBER+PK`), least restrictive first.

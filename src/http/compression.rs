@@ -13,7 +13,7 @@ use actix_web::http::header::{
 use actix_web::middleware::Next;
 
 /// Smaller bodies would hardly become smaller, but their answers later.
-const LEAST: u64 = 1024;
+const MIN_BYTES: u64 = 1024;
 /// Answers of these routes hold tokens or keys beside text that others can choose. Compressed together, the length
 /// of an answer tells whether a guess at the secret was right (BREACH, CVE-2013-3587).
 const SECRET: [&str; 2] = ["/api/auth/", "/api/admin/"];
@@ -59,7 +59,7 @@ pub async fn negotiate(
 fn is_worthwhile<B: MessageBody>(response: &ServiceResponse<B>) -> bool {
     let large = match response.response().body().size() {
         BodySize::None => false,
-        BodySize::Sized(bytes) => bytes >= LEAST,
+        BodySize::Sized(bytes) => bytes >= MIN_BYTES,
         BodySize::Stream => true,
     };
     let media_type = response.headers().get(CONTENT_TYPE);

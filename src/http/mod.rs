@@ -5,6 +5,7 @@ mod client_ip;
 pub mod compression;
 pub mod cors;
 mod document;
+pub mod host;
 pub mod hosted;
 pub mod local;
 pub mod metrics;

@@ -96,6 +96,7 @@ pub(super) async fn write_drafts(
     let mut work = DraftsTransaction {
         tx,
         write,
+        id_secret: tx.id_secret().await?,
         rev,
         report: WriteReport::default(),
         created: HashSet::new(),
@@ -148,6 +149,8 @@ impl WriteReport {
 struct DraftsTransaction<'a> {
     tx: &'a WriteTx,
     write: &'a DraftsWrite<'a>,
+    /// The secret that the ids of new nodes are made with.
+    id_secret: Uuid,
     rev: u64,
     report: WriteReport,
     /// Nodes created by this write.
@@ -211,6 +214,7 @@ impl DraftsTransaction<'_> {
             source: draft.source.clone(),
             tlp_rank: i64::from(draft.tlp.rank()),
             raw: Some(pack_text(draft.raw.text().as_bytes())),
+            node: None,
             created_at: self.write.now,
         }
     }
@@ -276,6 +280,7 @@ impl DraftsTransaction<'_> {
             properties: None,
             held_by: None,
             feeds: None,
+            changed_at: None,
             created_at: self.write.now,
         }
     }

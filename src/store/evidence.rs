@@ -74,7 +74,7 @@ impl Store {
         };
         if let ("stix", Some(stix_id)) = (row.kind.as_str(), &row.ext_id)
             && !self
-                .has_status(ws, node_id(ws, stix_id), include_rejected)
+                .has_status(ws, row.node.unwrap_or(node_id(ws, stix_id)), include_rejected)
                 .await?
         {
             return Ok(None);

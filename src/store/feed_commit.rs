@@ -93,11 +93,14 @@ impl Review {
         for node in &mut plan.nodes {
             if let Some(item) = items.get(&(node.stix_id.as_str(), node.modified)) {
                 node.tlp = item.level(node.tlp, node.stated, &node.held_by);
+                // A reviewer's marking is one that the version states.
+                node.stated = node.stated.max(item.resolved_tlp.map(|_| node.tlp));
             }
         }
         for edge in &mut plan.relationships {
             if let Some(item) = items.get(&(edge.stix_id.as_str(), edge.modified)) {
                 edge.tlp = item.level(edge.tlp, edge.stated, &edge.held_by);
+                edge.stated = edge.stated.max(item.resolved_tlp.map(|_| edge.tlp));
             }
         }
     }

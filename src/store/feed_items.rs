@@ -1,20 +1,21 @@
 //! Items under review: reading them, deciding about them, and marking them again when a marking is defined.
 
 use chrono::{DateTime, Utc};
-use surrealdb::types::SurrealValue;
+use serde_json::Value;
+use surrealdb::types::{Bytes, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::feed_batches::UPDATE;
 use super::feed_rows::{FeedBatchRow, FeedItemRow, item_id, support_id};
 use super::retry::with_retry;
-use super::rows::{record, tlp};
+use super::rows::{record, tlp, unpack};
 use super::tx::{CHUNK, WriteTx};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::feed::{FeedItem, ItemId, ItemStatus, Tally};
-use crate::domain::stix::ingest::Markings;
+use crate::domain::stix::marking::{DefinitionLevel, Markings, learn, level_of};
 use crate::domain::tlp::Tlp;
 
 /// Positions read at a time where few items may match.
@@ -53,8 +54,25 @@ impl ItemDecision {
 /// A marking that a feed brought, and the rank of the level it states.
 #[derive(Debug, SurrealValue)]
 pub(super) struct StagedMarking {
-    pub stix_id: String,
-    pub states: Option<i64>,
+    stix_id: String,
+    states: Option<i64>,
+    raw: Bytes,
+}
+
+/// Reads [`StagedMarking`]s by row id.
+pub(super) const STAGED_MARKINGS: &str = "SELECT record::id(id)[2] AS stix_id, states, raw FROM $ids";
+
+impl StagedMarking {
+    /// The marking, unless its level can't be read.
+    pub(super) fn into_known(self) -> Result<Option<(String, Option<Tlp>)>, DomainError> {
+        let stated = self.states.map(tlp).transpose()?;
+        let level = match level_of(&Value::Object(unpack(&self.raw)?)) {
+            DefinitionLevel::Level(level) => stated.max(Some(level)),
+            DefinitionLevel::Unreadable if stated.is_none() => return Ok(None),
+            DefinitionLevel::Statement | DefinitionLevel::Unreadable => stated,
+        };
+        Ok(Some((self.stix_id, level)))
+    }
 }
 
 impl Store {
@@ -193,15 +211,16 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain("changing the item failed"))
     }
 
-    /// The markings among these ids that the workspace or the feed (or batch) `source` has, with the level each states.
+    /// The markings among these ids that the workspace, as far as a caller with this clearance knows, or the feed (or
+    /// batch) `source` has, with the level each states.
     pub async fn feed_markings(
         &self,
         ws: Uuid,
         source: Uuid,
-        stix_ids: &[String],
+        (stix_ids, highest): (&[String], Tlp),
     ) -> Result<Markings, DomainError> {
         let what = "reading markings failed";
-        let mut known = self.markings(ws, stix_ids).await?;
+        let mut known = self.markings(ws, stix_ids, highest).await?;
         if stix_ids.is_empty() {
             return Ok(known);
         }
@@ -209,13 +228,13 @@ impl Store {
             let ids: Vec<_> = chunk.iter().map(|id| support_id(ws, source, id)).collect();
             let mut response = self
                 .db
-                .query("SELECT record::id(id)[2] AS stix_id, states FROM $ids")
+                .query(STAGED_MARKINGS)
                 .bind(("ids", ids))
                 .await
                 .map_err(failed(what))?;
             let rows: Vec<StagedMarking> = response.take(0).map_err(failed(what))?;
             for row in rows {
-                known.insert(row.stix_id, row.states.map(tlp).transpose()?);
+                learn(&mut known, row.into_known()?);
             }
         }
         Ok(known)

@@ -17,7 +17,8 @@ use super::feed_rows::{
     support_id,
 };
 use super::retry::with_retry;
-use super::rows::{corrupt, key, record};
+use super::rows::{corrupt, key, record, tlp};
+use super::stix::Place;
 use super::stix_rows::edge_id;
 use super::tx::{WriteTx, yield_regularly};
 use crate::domain::audit::AuditEntry;
@@ -62,12 +63,21 @@ impl PageWrite {
 struct SupportVersion {
     stix_id: String,
     modified: DateTime<Utc>,
+    states: Option<i64>,
 }
 
 #[derive(Debug, SurrealValue)]
 struct Version {
     id: RecordId,
     modified: Option<DateTime<Utc>>,
+}
+
+/// A version among the workspace's nodes and edges.
+#[derive(Debug, Clone, SurrealValue)]
+struct StoredVersion {
+    id: RecordId,
+    modified: Option<DateTime<Utc>>,
+    tlp_rank: i64,
 }
 
 impl Store {
@@ -129,7 +139,8 @@ impl<'a> Staging<'a> {
         let mut received = self.write.received;
         for (place, object) in objects.iter().enumerate() {
             yield_regularly(place).await;
-            let before = [known.get(&object.stix_id), stored.get(&object.stix_id)];
+            let of_row = stored.get(&object.stix_id);
+            let before = [known.get(&object.stix_id), of_row.map(|(modified, _)| modified)];
             if before.iter().flatten().any(|time| **time >= object.modified) {
                 received.unchanged += 1;
                 continue;
@@ -155,7 +166,11 @@ impl<'a> Staging<'a> {
                 });
             }
             let id = item_id(self.ws, self.write.batch, position);
-            let row = FeedItemRow::new(id, object.clone(), is_update);
+            let mut object = object.clone();
+            if let Some((_, level)) = of_row {
+                object.keep_marking_of_stored(*level);
+            }
+            let row = FeedItemRow::new(id, object, is_update);
             let (tlp, status) = row.cell()?;
             tally.add(tlp, status);
             items.push(row);
@@ -179,23 +194,71 @@ impl<'a> Staging<'a> {
             .await
     }
 
-    /// The versions among the workspace's nodes and edges.
+    /// The versions among the workspace's nodes and edges that the caller may see: of each object the first one, or else
+    /// the one beside it.
     async fn stored_versions(
         &self,
         objects: &[StagedObject],
-    ) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
-        let id = |object: &StagedObject| {
-            if object.ends.is_some() {
-                record("edge", edge_id(self.ws, &object.stix_id))
-            } else {
-                record("node", node_id(self.ws, &object.stix_id))
+    ) -> Result<HashMap<String, (DateTime<Utc>, Tlp)>, StoreError> {
+        let mut ids = HashMap::new();
+        for object in objects {
+            ids.insert(key(&self.row_of(object, &object.stix_id))?, object);
+        }
+        let rows = objects.iter().map(|object| self.row_of(object, &object.stix_id));
+        let found = self.stored_rows(rows.collect()).await?;
+        let (mut seen, mut beside) = (HashMap::new(), Vec::new());
+        for row in found {
+            let Some(object) = ids.get(&key(&row.id)?) else {
+                continue;
+            };
+            if !self.note_seen(object, row, &mut seen)? {
+                beside.push(*object);
             }
-        };
-        let query = format!(
-            "SELECT id, modified FROM $ids WHERE ws = $ws AND tlp_rank <= {}",
-            self.write.highest.rank()
-        );
-        self.versions(objects, id, &query).await
+        }
+        for object in beside {
+            let places = Place::seen_by(self.write.highest).map(|place| place.name(&object.stix_id));
+            let ids: Vec<RecordId> = places.map(|name| self.row_of(object, &name)).collect();
+            let found = self.stored_rows(ids.clone()).await?;
+            for id in ids {
+                if let Some(row) = found.iter().find(|row| row.id == id)
+                    && self.note_seen(object, row.clone(), &mut seen)?
+                {
+                    break;
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    /// The row of an object's version, given the name from which its id is made.
+    fn row_of(&self, object: &StagedObject, name: &str) -> RecordId {
+        if object.ends.is_some() {
+            record("edge", edge_id(self.ws, name))
+        } else {
+            record("node", node_id(self.ws, name))
+        }
+    }
+
+    async fn stored_rows(&self, ids: Vec<RecordId>) -> Result<Vec<StoredVersion>, StoreError> {
+        let query = "SELECT id, modified, tlp_rank FROM $ids WHERE ws = $ws";
+        self.tx.find(self.ws, query, ids).await
+    }
+
+    /// Notes a row, unless it is above the caller's clearance.
+    fn note_seen(
+        &self,
+        object: &StagedObject,
+        row: StoredVersion,
+        seen: &mut HashMap<String, (DateTime<Utc>, Tlp)>,
+    ) -> Result<bool, StoreError> {
+        let level = tlp(row.tlp_rank)?;
+        if level > self.write.highest {
+            return Ok(false);
+        }
+        if let Some(modified) = row.modified {
+            seen.insert(object.stix_id.clone(), (modified, level));
+        }
+        Ok(true)
     }
 
     async fn versions(
@@ -224,21 +287,28 @@ impl<'a> Staging<'a> {
     /// Keeps what items refer to: the newest version of each.
     async fn support(&self, objects: &[StixSupport]) -> Result<(), StoreError> {
         let id = |object: &StixSupport| support_id(self.ws, self.source, &object.stix_id);
-        let query = "SELECT record::id(id)[2] AS stix_id, modified FROM $ids";
+        let query = "SELECT record::id(id)[2] AS stix_id, modified, states FROM $ids";
         let known: Vec<SupportVersion> = self
             .tx
             .find(self.ws, query, objects.iter().map(id).collect())
             .await?;
-        let known: HashMap<_, _> = known.into_iter().map(|row| (row.stix_id, row.modified)).collect();
+        let known: HashMap<_, _> = known
+            .into_iter()
+            .map(|row| (row.stix_id, (row.modified, row.states)))
+            .collect();
         let newer = objects.iter().filter(|object| {
             known
                 .get(&object.stix_id)
-                .is_none_or(|modified| *modified < object.modified)
+                .is_none_or(|(modified, _)| *modified < object.modified)
         });
         let rows = newer.map(|object| FeedSupportRow {
             id: id(object),
             modified: object.modified,
-            states: object.states.map(|level| i64::from(level.rank())),
+            // A newer definition never weakens an earlier one.
+            states: object
+                .states
+                .map(|level| i64::from(level.rank()))
+                .max(known.get(&object.stix_id).and_then(|(_, states)| *states)),
             raw: Bytes::from(object.raw.clone()),
         });
         self.tx.write(UPSERT, rows.collect()).await

@@ -9,19 +9,19 @@ use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::feed_batches::UPDATE;
-use super::feed_items::{StagedMarking, batch_row};
+use super::feed_items::{STAGED_MARKINGS, StagedMarking, batch_row};
 use super::feed_rows::{FeedItemRow, item_id, support_id};
 use super::retry::with_retry;
-use super::rows::{corrupt, record, tlp, up_to_limit};
-use super::stix_held::{STATED, StatedMarking};
-use super::stix_rows::support_id as stored_support_id;
+use super::rows::{tlp, up_to_limit};
+use super::stix_definitions::{DEFINITIONS, Definitions, definition_rows};
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::feed::{Tally, stage};
-use crate::domain::stix::ingest::Markings;
+use crate::domain::feed::{BatchState, Tally, stage};
+use crate::domain::stix::marking::{Markings, learn, remarked};
 use crate::domain::stix::object::{type_of_id, visit_refs};
+use crate::domain::tlp::Tlp;
 
 /// Markings looked up at a time.
 const MARKINGS: usize = 10_000;
@@ -114,7 +114,7 @@ async fn renew(
         entries: Vec::new(),
     };
     for (batch, positions) in batches {
-        let items = renew_items(tx, (ws, source), batch, &positions, now).await?;
+        let items = renew_items(tx, (ws, source), (batch, &positions), marking, now).await?;
         if items > 0 {
             renewed.entries.push(entry_of(ws, batch, marking, items, now));
         }
@@ -143,8 +143,8 @@ fn entry_of(ws: Uuid, batch: Uuid, marking: &str, items: usize, now: DateTime<Ut
 async fn renew_items(
     tx: &WriteTx,
     (ws, source): (Uuid, Uuid),
-    batch: Uuid,
-    positions: &[i64],
+    (batch, positions): (Uuid, &[i64]),
+    defined: &str,
     now: DateTime<Utc>,
 ) -> Result<usize, StoreError> {
     let ids = positions.iter().map(|at| item_id(ws, batch, *at)).collect();
@@ -163,15 +163,25 @@ async fn renew_items(
             }
         });
     }
-    let markings = known_markings(tx, (ws, source), named).await?;
+    let (stored, staged) = definitions(tx, (ws, source), named).await?;
     let mut batch = batch_row(tx, ws, batch).await?;
     let mut tally = Tally::from_row(&batch.tally);
-    let default = tlp(batch.default_tlp)?;
+    let (default, pulling) = (tlp(batch.default_tlp)?, batch.state()? == BatchState::Pulling);
     for row in &mut rows {
         let before = row.cell()?;
-        let marking = stage::propose_marking(&row.object()?, &markings, default);
+        // What the workspace has, as far as everybody who sees the item may know it, and what the feed has.
+        let mut known = stored.known_to(before.0);
+        learn(&mut known, staged.clone());
+        let marking = stage::propose_marking(&row.object()?, &known, default);
         marking.renew(&mut row.warnings);
-        row.proposed_tlp = i64::from(marking.tlp.rank());
+        let states = known.get(defined).copied().flatten();
+        let mut proposed = marking.tlp;
+        // What comes while the pull goes on is not later than what came on another page of it.
+        if !pulling {
+            proposed = remarked(tlp(row.proposed_tlp)?, proposed, states, Tlp::White);
+            marking.note_kept(proposed, &mut row.warnings);
+        }
+        row.proposed_tlp = i64::from(proposed.rank());
         row.stated_tlp = marking.stated.map(|level| i64::from(level.rank()));
         // The reviewer's marking stays, unless it would be weaker than what the object turns out to state.
         row.resolved_tlp = row
@@ -188,26 +198,19 @@ async fn renew_items(
     Ok(count)
 }
 
-/// The markings among these ids that the workspace or the feed has.
-async fn known_markings(
+/// The definitions of these markings that the workspace has, and those that the feed has.
+async fn definitions(
     tx: &WriteTx,
     (ws, source): (Uuid, Uuid),
     named: BTreeSet<String>,
-) -> Result<Markings, StoreError> {
-    let stored = named
-        .iter()
-        .map(|id| record("stix_support", stored_support_id(ws, id)));
-    let stored: Vec<StatedMarking> = tx.find(ws, STATED, stored.collect()).await?;
-    let mut known = Markings::new();
-    for row in stored {
-        let (id, level) = row.into_known()?;
-        known.insert(id, level);
+) -> Result<(Definitions, Markings), StoreError> {
+    let ids = named.iter().flat_map(|id| definition_rows(ws, id)).collect();
+    let stored = Definitions::of(tx.find(ws, DEFINITIONS, ids).await?)?;
+    let ids = named.iter().map(|id| support_id(ws, source, id)).collect();
+    let rows: Vec<StagedMarking> = tx.find(ws, STAGED_MARKINGS, ids).await?;
+    let mut staged = Markings::new();
+    for row in rows {
+        learn(&mut staged, row.into_known()?);
     }
-    let staged = named.iter().map(|id| support_id(ws, source, id)).collect();
-    let query = "SELECT record::id(id)[2] AS stix_id, states FROM $ids";
-    let staged: Vec<StagedMarking> = tx.find(ws, query, staged).await?;
-    for row in staged {
-        known.insert(row.stix_id, row.states.map(tlp).transpose().map_err(corrupt)?);
-    }
-    Ok(known)
+    Ok((stored, staged))
 }

@@ -31,6 +31,8 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (16, include_str!("../../schemas/0016_note_writes.surql")),
     (17, include_str!("../../schemas/0017_audit_order.surql")),
     (AUDIT_MOVED, include_str!("../../schemas/0018_audit_moved.surql")),
+    (20, include_str!("../../schemas/0020_stix_changes.surql")),
+    (23, include_str!("../../schemas/0023_identity.surql")),
 ];
 
 /// Before this migration the audit log is moved.

@@ -24,6 +24,7 @@ mod identity;
 mod lease;
 mod linked_entries;
 mod links;
+mod marker;
 mod migrate;
 mod narrowing;
 mod neighbours;
@@ -49,9 +50,11 @@ mod staging_commit;
 mod staging_parts;
 mod staging_rows;
 mod stix;
+mod stix_definitions;
 mod stix_feeds;
 mod stix_held;
 mod stix_rows;
+mod stix_support;
 mod temporary;
 mod tx;
 mod visibility;
@@ -68,6 +71,7 @@ use uuid::Uuid;
 
 pub use audit::AuditFilter;
 use audit::Chain;
+pub(crate) use connect::embedded_dir;
 pub use connect::{StorageMemory, StorageServer, StoreError};
 use database::Database;
 pub use drafts::{DraftsIngestOutcome, DraftsWrite};
@@ -78,9 +82,10 @@ pub use feed_items::ItemDecision;
 pub use feed_staging::PageWrite;
 pub use feed_waiting::RemarkedItems;
 pub use feeds::BlockedFeed;
-pub use identity::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
+pub use identity::{ApiKeyRecord, Oversight, UserChange, UserRecord, WorkspaceChange};
 pub use lease::Holder;
 pub use links::Link;
+pub(crate) use marker::StoreMarker;
 pub use neighbours::{NeighbourQuery, Neighbours, Page};
 pub use node_writes::{Change, Changes};
 pub use nodes::{StoredNode, WithheldNode};
@@ -93,7 +98,8 @@ pub use relink::RelinkReport;
 pub use sessions::{EdgeRecord, SessionRecord, Withholding};
 pub use staging::{BatchCommit, Decision};
 pub use staging_parts::{NewBatch, StagedText};
-pub use stix::{IngestResult, StixIngestOutcome, StixPart};
+pub use stix::{IngestResult, RowIds, StixIngestOutcome, StixPart};
+pub use stix_definitions::Definitions;
 pub use stix_held::{HeldReport, RemarkedObjects};
 pub use stix_rows::edge_id;
 use temporary::TemporaryDir;
@@ -147,6 +153,12 @@ fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
     move |error| {
         if database::is_disk_failure(&error) {
             DomainError::StorageFailed
+        } else if let Some(place) = database::damaged_place(&error) {
+            tracing::error!(place, what, "a part of the store is damaged; restore a back-up");
+            DomainError::StorageDamaged { place }
+        } else if database::has_too_many_files(&error) {
+            tracing::error!(%error, what, "too many files are open; raise the limit of open files");
+            DomainError::Busy { actor: "storage" }
         } else if pool::is_unreachable(&error) {
             tracing::warn!(%error, what);
             DomainError::StorageUnreachable

@@ -1,5 +1,6 @@
 //! Reads nodes by id: for responses, exports and the search index.
 
+use chrono::{DateTime, Utc};
 use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
@@ -20,6 +21,8 @@ pub struct StoredNode {
     pub stix_evidence: Option<Uuid>,
     /// The feeds that brought its versions.
     pub feeds: Vec<Uuid>,
+    /// When it was last changed here, as far as an export shows it.
+    pub changed_at: Option<DateTime<Utc>>,
 }
 
 /// A node withheld from export because one of its markings is not defined.
@@ -50,6 +53,7 @@ impl StoredNode {
         Ok(Self {
             rev: u64::try_from(row.rev).unwrap_or(0),
             stix_evidence: row.stix_evidence,
+            changed_at: row.changed_at,
             feeds: row.feeds.clone().unwrap_or_default(),
             node: row.into_node(highest)?,
         })

@@ -140,6 +140,7 @@ impl NoteRowBuilder {
             modified: None,
             held_by: None,
             feeds: None,
+            changed_at: None,
             rev: self.stamp,
             ingested_at: self.now,
         }
@@ -165,6 +166,7 @@ impl NoteRowBuilder {
                 .map(|map| Value::Object(map).to_string()),
             held_by: None,
             feeds: None,
+            changed_at: None,
             created_at: relation.created_at,
         }
     }

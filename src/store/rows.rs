@@ -1,6 +1,6 @@
 //! Row types, and their conversion to and from the domain.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, RecordIdKey, SurrealValue};
 use uuid::Uuid;
@@ -31,6 +31,8 @@ pub(super) struct NodeRow {
     pub held_by: Option<Vec<String>>,
     /// The feeds that brought its versions; `None` if none did.
     pub feeds: Option<Vec<Uuid>>,
+    /// When what an export shows of it was last changed here; `None` if it is as it was received or made.
+    pub changed_at: Option<DateTime<Utc>>,
     pub rev: i64,
     pub ingested_at: DateTime<Utc>,
 }
@@ -45,6 +47,8 @@ pub(super) struct EvidenceRow {
     pub source: String,
     pub tlp_rank: i64,
     pub raw: Option<Bytes>,
+    /// The node of a STIX object's version, if the object's id does not name it.
+    pub node: Option<Uuid>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -69,6 +73,8 @@ pub(super) struct EdgeRow {
     pub held_by: Option<Vec<String>>,
     /// The feeds that brought its versions; `None` if none did.
     pub feeds: Option<Vec<Uuid>>,
+    /// When what an export shows of it was last changed here; `None` if it is as it was received or made.
+    pub changed_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -107,6 +113,12 @@ pub(super) struct HeldRow {
     pub held: RecordId,
     /// The bundle's default marking for objects without one.
     pub default_tlp: i64,
+}
+
+/// The time of a change: now, but later than any time under which the row may have left in an export, which tells
+/// milliseconds apart.
+pub(super) fn later_than(left: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
+    left.map_or(now, |left| now.max(left + TimeDelta::milliseconds(1)))
 }
 
 /// Sort key for newest first: minus the microseconds since 1970.

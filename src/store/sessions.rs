@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::audit_rows::audit_rows;
 use super::rows::{EdgeRow, corrupt, key, parse, record, tlp, unpack};
-use super::stix_rows::support_id;
+use super::stix_support::support_rows;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -56,9 +56,6 @@ struct EdgeEnds {
 
 /// Rows that none of the blocked feeds brought; `feeds` is NONE for those of other sources.
 const FREE: &str = "(feeds ?? []) CONTAINSNONE $blocked";
-/// As [`FREE`], for a supporting object. A marking leaves with the objects that carry it: it tells receivers the rules.
-const FREE_SUPPORT: &str =
-    "(string::starts_with(stix_id, 'marking-definition--') OR (feeds ?? []) CONTAINSNONE $blocked)";
 
 /// What may be exported, and the corresponding information on what is withheld: a marking is not defined, or a feed
 /// does not allow redistribution.
@@ -77,6 +74,8 @@ pub struct EdgeRecord {
     pub relationship: String,
     pub tlp: Tlp,
     pub confidence: f64,
+    /// When it was last changed here, as far as an export shows it.
+    pub changed_at: Option<DateTime<Utc>>,
     /// The sentence that states it, for an edge not ingested as STIX.
     pub proof: Option<String>,
     pub created_at: DateTime<Utc>,
@@ -86,6 +85,8 @@ pub struct EdgeRecord {
 
 #[derive(Debug, SurrealValue)]
 struct SupportRaw {
+    stix_id: String,
+    modified: DateTime<Utc>,
     tlp_rank: i64,
     raw: Bytes,
 }
@@ -225,7 +226,8 @@ impl Store {
         Ok(Withholding { leaving, held })
     }
 
-    /// The supporting objects with these STIX ids that are marked no higher than `highest`, and the number of those
+    /// The supporting objects with these STIX ids, which are no marking-definitions: of each the newest version that is
+    /// marked no higher than `highest` and not withheld. And the number of those of which every such version is
     /// withheld; those of `blocked` feeds are.
     pub async fn supporting_objects(
         &self,
@@ -236,7 +238,7 @@ impl Store {
     ) -> Result<Withholding<Vec<ExportObject>, u64>, DomainError> {
         let ids: Vec<_> = stix_ids
             .into_iter()
-            .map(|id| record("stix_support", support_id(ws, id)))
+            .flat_map(|id| support_rows(ws, id, highest))
             .collect();
         if ids.is_empty() {
             let (leaving, held) = (Vec::new(), 0);
@@ -248,36 +250,46 @@ impl Store {
             ("highest", i64::from(highest.rank()).into_value()),
             ("blocked", blocked.to_vec().into_value()),
         ];
-        // A definition kept only for its level is no object to be missed.
-        let held: Vec<i64> = self
+        let mut held: HashSet<String> = self
             .rows_by_id(
                 &format!(
-                    "SELECT VALUE tlp_rank FROM $ids WHERE ws = $ws AND tlp_rank <= $highest \
-                     AND ((held_by != NONE AND states = NONE) OR (held_by = NONE AND !{FREE_SUPPORT}))"
+                    "SELECT VALUE stix_id FROM $ids WHERE ws = $ws AND tlp_rank <= $highest \
+                     AND !(held_by = NONE AND {FREE})"
                 ),
                 ids.clone(),
                 &parameters,
             )
             .await
-            .map_err(failed(what))?;
-        let rows: Vec<SupportRaw> = self
+            .map_err(failed(what))?
+            .into_iter()
+            .collect();
+        let mut rows: Vec<SupportRaw> = self
             .rows_by_id(
                 &format!(
-                    "SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by = NONE \
-                     AND {FREE_SUPPORT}"
+                    "SELECT stix_id, modified, tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest \
+                     AND held_by = NONE AND {FREE}"
                 ),
                 ids,
                 &parameters,
             )
             .await
             .map_err(failed(what))?;
+        // The newest version of each object is the last one.
+        rows.sort_unstable_by(|a, b| {
+            let order = |row: &SupportRaw| (row.modified, row.tlp_rank);
+            (a.stix_id.as_str(), order(a)).cmp(&(b.stix_id.as_str(), order(b)))
+        });
+        rows.reverse();
+        rows.dedup_by(|older, newer| older.stix_id == newer.stix_id);
         let leaving = rows
             .into_iter()
             .map(|row| {
+                held.remove(&row.stix_id);
                 Ok(ExportObject {
                     raw: unpack(&row.raw)?,
                     tlp: tlp(row.tlp_rank)?,
                     confidence: None,
+                    changed_at: None,
                 })
             })
             .collect::<Result<_, DomainError>>()?;
@@ -295,6 +307,7 @@ impl EdgeRecord {
             relationship: row.relationship,
             tlp: tlp(row.tlp_rank)?,
             confidence: row.confidence,
+            changed_at: row.changed_at,
             proof: row.proof,
             created_at: row.created_at,
             raw: row.raw.as_ref().map(unpack).transpose()?,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{key, record};
+use super::rows::{key, parse, record, tlp};
 use super::staging_commit::Commit;
 use super::staging_rows::{BatchRow, StagedEntityRow};
 use super::tx::WriteTx;
@@ -16,7 +16,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::draft::NodeDraft;
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
-use crate::domain::staging::{CommitResult, StagedEntity, StagedStatus, StagingBatch};
+use crate::domain::staging::{CommitResult, StagedEntity, StagedStatus, StagingBatch, is_sensitivity};
 use crate::domain::tlp::Tlp;
 
 /// A decision about a staged entity.
@@ -24,6 +24,8 @@ use crate::domain::tlp::Tlp;
 pub struct Decision {
     pub status: StagedStatus,
     pub resolved_tlp: Option<Tlp>,
+    /// Whether the reviewer takes the proposed marking in spite of a sensitivity warning.
+    pub accept_marking: bool,
     pub merge_target: Option<Uuid>,
 }
 
@@ -127,8 +129,7 @@ impl Store {
         if self.batch_row(ws, batch, highest).await?.is_none() {
             return Err(DomainError::NotFound("batch"));
         }
-        // Entities that were decided to be more restricted than the text are committed too.
-        let rows = self.entity_rows(ws, batch, Tlp::Red).await?;
+        let rows = self.entity_rows(ws, batch, highest).await?;
         rows.iter()
             .map(|row| Ok((key(&row.id)?, row.draft(Vec::new())?)))
             .collect()
@@ -154,7 +155,7 @@ impl Store {
     }
 
     /// Commits what was accepted or merged, discards what was rejected and keeps the rest, in one transaction with
-    /// the audit entry. `known` maps entities to the nodes they were found to be.
+    /// the audit entry. What is marked above `highest` waits for a caller who may see it. `known` maps entities to the nodes they were found to be.
     pub async fn commit_batch(
         &self,
         ws: Uuid,
@@ -213,6 +214,7 @@ async fn decide(
     if row.node.is_some() {
         return Err(DomainError::Conflict(COMMITTED.into()).into());
     }
+    check_marking(&row, &decision)?;
     row.status = decision.status.as_str().into();
     if let Some(level) = decision.resolved_tlp {
         row.resolved_tlp = Some(i64::from(level.rank()));
@@ -232,6 +234,26 @@ async fn decide(
     .await?;
     tx.audit([audit]).await?;
     Ok(row.into_entity()?)
+}
+
+/// Rule: what has a sensitivity warning becomes a node, or evidence of one, only once somebody has decided on its
+/// marking.
+fn check_marking(row: &StagedEntityRow, decision: &Decision) -> Result<(), DomainError> {
+    let is_taken = |status: StagedStatus| matches!(status, StagedStatus::Accepted | StagedStatus::Merged);
+    let was_taken = parse(&row.status).is_ok_and(is_taken);
+    let is_marked = decision.resolved_tlp.is_some() || row.resolved_tlp.is_some();
+    if !is_taken(decision.status) || was_taken || is_marked || decision.accept_marking {
+        return Ok(());
+    }
+    let Some(warning) = row.warnings.iter().find(|warning| is_sensitivity(warning)) else {
+        return Ok(());
+    };
+    let rule = format!(
+        "must be true, or resolved_tlp must be given, to take {:?} as {}, because it carries the warning \"{warning}\"",
+        row.name,
+        tlp(row.proposed_tlp)?
+    );
+    Err(DomainError::invalid("accept_marking", rule))
 }
 
 /// Whether a node of this type can be an entity of that type: a CVE is a vulnerability under another name.

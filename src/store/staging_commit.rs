@@ -73,6 +73,10 @@ impl Commit<'_> {
         // Reread the entities inside the transaction, to see all decisions made so far.
         let rows: Vec<StagedEntityRow> = self.tx.entities_of(self.ws, self.batch).await?;
         let parts = self.parts(&batch, &rows).await?;
+        // What is hidden from the caller is neither committed nor counted.
+        let highest = i64::from(self.highest.rank());
+        let (rows, hidden): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.marking() <= highest);
+        let waits = hidden.iter().any(|row| row.node.is_none());
         let mut decided = sort(rows)?;
         let merged = |row: &&StagedEntityRow| row.merge_target.is_some();
         let mut result = CommitResult {
@@ -99,7 +103,8 @@ impl Commit<'_> {
                 changed,
             )
             .await?;
-        self.close(batch, decided.rejected, &result).await?;
+        self.close(batch, decided.rejected, result.remaining > 0 || waits)
+            .await?;
         Ok(BatchCommit {
             result,
             touched: written.touched,
@@ -230,9 +235,9 @@ impl Commit<'_> {
         &self,
         mut batch: BatchRow,
         rejected: Vec<StagedEntityRow>,
-        result: &CommitResult,
+        is_open: bool,
     ) -> Result<(), StoreError> {
-        let closes = result.remaining == 0 && batch.status != "committed";
+        let closes = !is_open && batch.status != "committed";
         let grows = batch.session_id.is_some() && !rejected.is_empty();
         if closes {
             batch.status = "committed".into();

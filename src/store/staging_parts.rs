@@ -13,7 +13,7 @@ use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::staging::{
-    ExtractedEntity, ExtractedRelation, MAX_ENTITIES, SENSITIVITY, StagedEntity, StagingBatch, Summary,
+    ExtractedEntity, ExtractedRelation, MAX_ENTITIES, StagedEntity, StagingBatch, Summary, is_sensitivity,
 };
 use crate::domain::tlp::Tlp;
 
@@ -48,8 +48,9 @@ pub struct StagedText {
 }
 
 impl Store {
-    /// Stages a text and the audit entry in one transaction: in the open batch of its session that is marked no
-    /// higher than `highest` and has room, else in the new batch.
+    /// Stages a text and the audit entry in one transaction: in the open batch of its session that has the same marking
+    /// and room, else in the new batch. Texts of different markings never share a batch, so that none hides another one,
+    /// and nothing of a hidden text shows in a batch. Entities above `highest` do not exist for the caller.
     pub async fn stage(
         &self,
         ws: Uuid,
@@ -74,11 +75,11 @@ impl Store {
 
 async fn stage(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>, highest: Tlp) -> Result<StagedText, StoreError> {
     let open = match &new.batch.session_id {
-        Some(session) => tx.open_batch(ws, session, i64::from(highest.rank())).await?,
+        Some(session) => tx.open_batch(ws, session, i64::from(new.tlp.rank())).await?,
         None => None,
     };
     match open {
-        Some(batch) if has_room(&batch, new)? => append(tx, batch, new).await,
+        Some(batch) if has_room(&batch, new)? => append(tx, batch, new, highest).await,
         Some(_) | None => create(tx, ws, new).await,
     }
 }
@@ -108,11 +109,17 @@ async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<StagedText
 }
 
 /// Adds a text to a batch; entities named by earlier texts are reused.
-async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result<StagedText, StoreError> {
+async fn append(
+    tx: &WriteTx,
+    mut batch: BatchRow,
+    new: &NewBatch<'_>,
+    highest: Tlp,
+) -> Result<StagedText, StoreError> {
     let id = key(&batch.id)?;
     let part = batch.parts.unwrap_or(1);
     let mut summary = batch.counters()?;
-    let staged = tx.entities_of(batch.ws, id).await?;
+    let mut staged = tx.entities_of(batch.ws, id).await?;
+    staged.retain(|row| row.marking() <= i64::from(highest.rank()));
     // Positions are never reused: an earlier text may refer to a discarded entity.
     let next = i64::try_from(summary.total_parsed).unwrap_or(i64::MAX);
     let mut merge = Merge::new(staged, batch.discarded.iter().flatten(), (part, next));
@@ -132,8 +139,6 @@ async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result
     batch.summary = serde_json::to_string(&summary).map_err(corrupt)?;
     batch.parts = Some(part + 1);
     batch.text_bytes = Some(batch.text_bytes.unwrap_or(0) + bytes_of(new));
-    batch.text_rank = batch.text_rank.or(Some(batch.tlp_rank));
-    batch.tlp_rank = batch.tlp_rank.max(i64::from(new.tlp.rank()));
     for warning in &new.batch.warnings {
         if !batch.warnings.contains(warning) && batch.warnings.len() < MAX_WARNINGS {
             batch.warnings.push(warning.clone());
@@ -213,12 +218,12 @@ impl<'a> Merge<'a> {
             row.parts = Some(parts);
             self.changed.insert(at);
         }
-        let sensitive = |warnings: &[String]| warnings.iter().any(|w| w.starts_with(SENSITIVITY));
+        let sensitive = |warnings: &[String]| warnings.iter().any(|warning| is_sensitivity(warning));
         // A reviewer must see the later text's warnings; a committed entity is already decided.
         if row.node.is_none() && entity.is_sensitive() {
             self.newly_sensitive += u64::from(!sensitive(&row.warnings));
             let own = entity.warnings.iter();
-            for warning in own.filter(|warning| warning.starts_with(SENSITIVITY)) {
+            for warning in own.filter(|warning| is_sensitivity(warning)) {
                 if !row.warnings.contains(warning) {
                     row.warnings.push(warning.clone());
                 }

@@ -4,8 +4,10 @@
 //! transaction, so their number is not limited. An interrupted run is resumed by the next definition and at the next
 //! start.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
@@ -13,13 +15,14 @@ use uuid::Uuid;
 use super::connect::StoreError;
 use super::retry::with_retry;
 use super::rows::{HeldRow, NodeRow, key, record, tlp, unpack};
-use super::stix_rows::support_id;
+use super::stix_definitions::{DEFINITIONS, Definitions, definition_rows};
+use super::stix_support::support_rows;
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::node::node_id;
-use crate::domain::stix::marking::{self, Markings, ObjectMarking};
+use crate::domain::stix::marking::{self, ObjectMarking};
 use crate::domain::stix::{object, properties};
 use crate::domain::tlp::Tlp;
 
@@ -50,7 +53,8 @@ impl HeldReport {
             more => format!(" and {more} more"),
         };
         self.named.push(format!(
-            "{stix_id}: nobody has defined {}{more}; taken in at {tlp}, and held back from exports until that is defined",
+            "{stix_id}: nobody has defined {}{more}, or its level can't be read; taken in at {tlp}, and held back from \
+             exports until that is defined",
             shown.join(", ")
         ));
     }
@@ -65,22 +69,6 @@ impl HeldReport {
             ));
         }
         lines
-    }
-}
-
-/// A marking-definition of the workspace and the rank of the TLP level it states.
-#[derive(Debug, SurrealValue)]
-pub(super) struct StatedMarking {
-    stix_id: String,
-    states: Option<i64>,
-}
-
-/// Reads [`StatedMarking`]s by row id.
-pub(super) const STATED: &str = "SELECT stix_id, states FROM $ids WHERE ws = $ws";
-
-impl StatedMarking {
-    pub(super) fn into_known(self) -> Result<(String, Option<Tlp>), DomainError> {
-        Ok((self.stix_id, self.states.map(tlp).transpose()?))
     }
 }
 
@@ -102,11 +90,13 @@ struct EvidenceRaw {
     ext_id: Option<String>,
     tlp_rank: i64,
     raw: Option<Bytes>,
+    node: Option<Uuid>,
 }
 
 #[derive(Debug, SurrealValue)]
 struct HeldRaw {
     id: RecordId,
+    tlp_rank: i64,
     held_by: Option<Vec<String>>,
     raw: Option<Bytes>,
 }
@@ -121,6 +111,8 @@ struct Marking {
 #[derive(Debug, SurrealValue)]
 struct AuthorRow {
     stix_id: String,
+    tlp_rank: i64,
+    modified: DateTime<Utc>,
     raw: Bytes,
 }
 
@@ -169,20 +161,22 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let waited_for: Vec<String> = response.take(0).map_err(failed(what))?;
-        let known = self.markings(ws, &waited_for).await?;
+        let known = self.markings(ws, &waited_for, Tlp::Red).await?;
         Ok(known.into_keys().collect())
     }
 
-    /// Re-marks one page of the objects that wait for a marking; `None` if it is not defined or none are left.
+    /// Re-marks one page of the objects that wait for a marking; `None` if it is not defined or none are left. Objects
+    /// below the level from which the marking is known go on waiting: some who see them can't know it.
     pub async fn release_held(
         &self,
         ws: Uuid,
         marking: &str,
         audit: impl Fn(u64) -> AuditEntry,
     ) -> Result<Option<RemarkedObjects>, DomainError> {
-        if self.markings(ws, &[marking.to_owned()]).await?.is_empty() {
+        let defined = self.definitions(ws, &[marking.to_owned()]).await?;
+        let Some(known_from) = defined.known_from(marking) else {
             return Ok(None);
-        }
+        };
         let mut page = PAGE;
         loop {
             let released = with_retry(|| async {
@@ -191,8 +185,10 @@ impl Store {
                     tx: &tx,
                     ws,
                     rev: self.next_rev(),
+                    marking,
+                    known_from,
                 };
-                let outcome = release.page(marking, page, &audit).await;
+                let outcome = release.page(page, &audit).await;
                 tx.finish(outcome).await
             });
             match released
@@ -211,16 +207,26 @@ struct Release<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
     rev: u64,
+    /// The marking that is defined now, and the level from which it is known.
+    marking: &'a str,
+    known_from: Tlp,
+}
+
+/// The stored object of a withheld row.
+struct Original {
+    row: RecordId,
+    tlp_rank: i64,
+    raw: Bytes,
 }
 
 impl Release<'_> {
     async fn page(
         &self,
-        marking: &str,
         page: u32,
         audit: &impl Fn(u64) -> AuditEntry,
     ) -> Result<Option<RemarkedObjects>, StoreError> {
-        let held = self.tx.held_rows(self.ws, marking, page).await?;
+        let lowest = i64::from(self.known_from.rank());
+        let held = self.tx.held_rows(self.ws, self.marking, (lowest, page)).await?;
         if held.is_empty() {
             return Ok(None);
         }
@@ -246,7 +252,7 @@ impl Release<'_> {
             .tx
             .find(
                 self.ws,
-                "SELECT id, ext_id, tlp_rank, raw FROM $ids WHERE ws = $ws",
+                "SELECT id, ext_id, tlp_rank, raw, node FROM $ids WHERE ws = $ws",
                 of_table(held, "evidence"),
             )
             .await?;
@@ -254,20 +260,26 @@ impl Release<'_> {
         let mut originals = Vec::new();
         for row in found {
             let Some(raw) = row.raw else { continue };
-            ranks.insert(key(&row.id)?, (row.ext_id.unwrap_or_default(), row.tlp_rank));
-            originals.push((row.id, raw));
+            let tlp_rank = row.tlp_rank;
+            let node = node_id(self.ws, &row.ext_id.unwrap_or_default());
+            ranks.insert(key(&row.id)?, (row.node.unwrap_or(node), tlp_rank));
+            originals.push(Original {
+                row: row.id,
+                tlp_rank,
+                raw,
+            });
         }
-        let (reread, known) = self.reread(held, originals).await?;
-        let mut nodes = self.nodes_of(ranks.values().map(|(id, _)| id.as_str())).await?;
-        let authors = self.authors(&reread, &known).await?;
+        let reread = self.reread(held, originals).await?;
+        let mut nodes = self.nodes_of(ranks.values().map(|(node, _)| *node)).await?;
+        let authors = self.authors(&reread).await?;
         let mut changes = Vec::new();
         for object in &reread {
             changes.push(object.marking());
             let evidence = key(&object.row)?;
-            let Some((stix_id, old)) = ranks.get(&evidence) else {
+            let Some((node, old)) = ranks.get(&evidence) else {
                 continue;
             };
-            if let Some(node) = nodes.get_mut(&node_id(self.ws, stix_id)) {
+            if let Some(node) = nodes.get_mut(node) {
                 remark(node, (evidence, *old), object, &authors);
                 node.rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
             }
@@ -288,11 +300,8 @@ impl Release<'_> {
         Ok(touched)
     }
 
-    async fn nodes_of<'a>(
-        &self,
-        stix_ids: impl Iterator<Item = &'a str>,
-    ) -> Result<HashMap<Uuid, NodeRow>, StoreError> {
-        let ids: HashSet<Uuid> = stix_ids.map(|id| node_id(self.ws, id)).collect();
+    async fn nodes_of(&self, ids: impl Iterator<Item = Uuid>) -> Result<HashMap<Uuid, NodeRow>, StoreError> {
+        let ids: HashSet<Uuid> = ids.collect();
         let ids = ids.into_iter().map(|id| record("node", id)).collect();
         let rows: Vec<NodeRow> = self
             .tx
@@ -310,14 +319,20 @@ impl Release<'_> {
             .tx
             .find(
                 self.ws,
-                "SELECT id, held_by, raw FROM $ids WHERE ws = $ws",
+                "SELECT id, tlp_rank, held_by, raw FROM $ids WHERE ws = $ws",
                 of_table(held, table),
             )
             .await?;
         // A newer version that is not withheld may have replaced it.
         let waiting = found.into_iter().filter(|row| row.held_by.is_some());
-        let originals = waiting.filter_map(|row| Some((row.id, row.raw?))).collect();
-        let (reread, _) = self.reread(held, originals).await?;
+        let originals = waiting.filter_map(|row| {
+            Some(Original {
+                row: row.id,
+                tlp_rank: row.tlp_rank,
+                raw: row.raw?,
+            })
+        });
+        let reread = self.reread(held, originals.collect()).await?;
         let changes = reread.iter().map(HeldObject::marking).collect();
         self.tx
             .write(
@@ -329,70 +344,70 @@ impl Release<'_> {
         Ok(ids.collect::<Result<_, _>>()?)
     }
 
-    /// Determines the markings of objects again from the definitions known by now.
+    /// Determines the markings of objects again from the definitions that everybody who sees them may know by now.
     async fn reread(
         &self,
         held: &[HeldRow],
-        originals: Vec<(RecordId, Bytes)>,
-    ) -> Result<(Vec<HeldObject>, Markings), StoreError> {
+        originals: Vec<Original>,
+    ) -> Result<Vec<HeldObject>, StoreError> {
         let mut defaults = HashMap::new();
         for row in held {
             defaults.insert(key(&row.held)?, tlp(row.default_tlp)?);
         }
         let mut objects = Vec::new();
-        for (row, raw) in originals {
+        for original in originals {
             // The whole row is rewritten.
-            self.tx.charge(ROW + raw.len() as u64)?;
-            objects.push((row, unpack(&raw)?));
+            self.tx.charge(ROW + original.raw.len() as u64)?;
+            objects.push((original.row, tlp(original.tlp_rank)?, unpack(&original.raw)?));
         }
-        let known = self.definitions_for(objects.iter().map(|(_, raw)| raw)).await?;
+        let definitions = self.definitions_for(objects.iter().map(|(.., raw)| raw)).await?;
         let mut reread = Vec::new();
-        for (row, raw) in objects {
+        for (row, before, raw) in objects {
+            let known = definitions.known_to(before);
             let default = defaults.get(&key(&row)?).copied().unwrap_or(Tlp::Red);
-            let marked = marking::object_marking(&raw, &known, default)
+            let mut marked = marking::object_marking(&raw, &known, default)
                 .map_err(|cause| DomainError::internal("a held object has no readable marking", cause))?;
+            let states = known.get(self.marking).copied().flatten();
+            marked.tlp = marking::remarked(before, marked.tlp, states, self.known_from);
             reread.push(HeldObject { row, raw, marked });
         }
-        Ok((reread, known))
+        Ok(reread)
     }
 
     /// The definitions of the markings these objects refer to, as far as the workspace has them.
     async fn definitions_for<'a>(
         &self,
         objects: impl Iterator<Item = &'a Map<String, Value>>,
-    ) -> Result<Markings, StoreError> {
+    ) -> Result<Definitions, StoreError> {
         let asked: HashSet<&str> = objects.flat_map(marking::marking_refs).collect();
         let asked = asked.into_iter().filter(|id| !marking::is_built_in(id));
-        let ids = asked.map(|id| record("stix_support", support_id(self.ws, id)));
-        let rows: Vec<StatedMarking> = self.tx.find(self.ws, STATED, ids.collect()).await?;
-        Ok(rows
-            .into_iter()
-            .map(StatedMarking::into_known)
-            .collect::<Result<_, _>>()?)
+        let ids = asked.flat_map(|id| definition_rows(self.ws, id));
+        Ok(Definitions::of(
+            self.tx.find(self.ws, DEFINITIONS, ids.collect()).await?,
+        )?)
     }
 
-    /// The names of the authors of these objects, with the marking of each author.
-    async fn authors(
-        &self,
-        objects: &[HeldObject],
-        known: &Markings,
-    ) -> Result<HashMap<String, (String, Tlp)>, StoreError> {
+    /// The names of the authors of these objects, with the marking of each: of several versions the least restricted
+    /// one, the newest of those.
+    async fn authors(&self, objects: &[HeldObject]) -> Result<HashMap<String, (String, Tlp)>, StoreError> {
         let ids: HashSet<&str> = objects
             .iter()
             .filter_map(|object| object::text(&object.raw, "created_by_ref"))
             .collect();
         let ids = ids
             .into_iter()
-            .map(|id| record("stix_support", support_id(self.ws, id)))
+            .flat_map(|id| support_rows(self.ws, id, Tlp::Red))
             .collect();
-        let query = "SELECT stix_id, raw FROM $ids WHERE ws = $ws";
-        let rows: Vec<AuthorRow> = self.tx.find(self.ws, query, ids).await?;
+        let query = "SELECT stix_id, tlp_rank, modified, raw FROM $ids WHERE ws = $ws";
+        let mut rows: Vec<AuthorRow> = self.tx.find(self.ws, query, ids).await?;
+        // The last one counts.
+        rows.sort_by_key(|row| (Reverse(row.tlp_rank), row.modified));
         let mut authors = HashMap::new();
         for row in rows {
             let raw = unpack(&row.raw)?;
-            let mut markings = self.definitions_for(std::iter::once(&raw)).await?;
-            markings.extend(known.iter().map(|(id, level)| (id.clone(), *level)));
-            let marked = marking::object_marking(&raw, &markings, Tlp::White);
+            let definitions = self.definitions_for(std::iter::once(&raw)).await?;
+            let known = definitions.known_to(tlp(row.tlp_rank)?);
+            let marked = marking::object_marking(&raw, &known, Tlp::White);
             let level = marked.map_or(Tlp::Red, |marked| marked.tlp);
             let name = object::text(&raw, "name").unwrap_or_default().to_owned();
             authors.insert(row.stix_id, (name, level));

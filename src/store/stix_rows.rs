@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::rows::{EdgeRow, EvidenceRow, NodeRow, SupportRow, record};
 use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
+use crate::domain::tlp::Tlp;
 
 /// Builds the rows of one transaction.
 pub(super) struct StixRows {
@@ -26,29 +27,34 @@ pub(super) fn support_id(ws: Uuid, stix_id: &str) -> Uuid {
     Uuid::new_v5(&ws, format!("support\0{stix_id}").as_bytes())
 }
 
-fn evidence_id(ws: Uuid, node: &StixNode) -> Uuid {
-    Uuid::new_v5(
-        &ws,
-        format!("evidence\0{}\0{}", node.stix_id, node.modified).as_bytes(),
-    )
+/// The id of the evidence of a version; `beside` is its row if the object's id does not name it.
+fn evidence_id(ws: Uuid, node: &StixNode, beside: Option<Uuid>) -> Uuid {
+    let mut name = format!("evidence\0{}\0{}", node.stix_id, node.modified);
+    if let Some(row) = beside {
+        name.push_str(&format!("\0{row}"));
+    }
+    Uuid::new_v5(&ws, name.as_bytes())
 }
 
 impl StixRows {
-    pub(super) fn evidence(&self, node: &StixNode) -> EvidenceRow {
+    /// The evidence of a version with this marking; `beside` is its row if the object's id does not name it.
+    pub(super) fn evidence(&self, node: &StixNode, beside: Option<Uuid>, level: Tlp) -> EvidenceRow {
         EvidenceRow {
-            id: record("evidence", evidence_id(self.ws, node)),
+            id: record("evidence", evidence_id(self.ws, node, beside)),
             ws: self.ws,
             kind: "stix".into(),
             ext_id: Some(node.stix_id.clone()),
             title: node.name.clone(),
             source: node.source.clone(),
-            tlp_rank: i64::from(node.tlp.rank()),
+            tlp_rank: i64::from(level.rank()),
             raw: Some(Bytes::from(node.raw.clone())),
+            node: beside,
             created_at: self.now,
         }
     }
 
-    pub(super) fn node(&self, id: Uuid, node: &StixNode, source: Uuid) -> NodeRow {
+    /// The row of a version with this marking, without links to evidence.
+    pub(super) fn node(&self, id: Uuid, node: &StixNode, source: Uuid, level: Tlp) -> NodeRow {
         NodeRow {
             id: record("node", id),
             ws: self.ws,
@@ -57,7 +63,7 @@ impl StixRows {
             description: node.description.clone(),
             source: node.source.clone(),
             source_type: "stix".into(),
-            tlp_rank: i64::from(node.tlp.rank()),
+            tlp_rank: i64::from(level.rank()),
             confidence: node.confidence,
             properties: node.properties.clone(),
             status: node.status.as_str().into(),
@@ -67,19 +73,26 @@ impl StixRows {
             modified: Some(node.modified),
             held_by: held_by(&node.held_by),
             feeds: self.feeds(),
-            rev: i64::try_from(self.rev).unwrap_or(i64::MAX),
+            changed_at: None,
+            rev: self.rev(),
             ingested_at: self.now,
         }
     }
 
-    pub(super) fn edge(&self, edge: &StixRelationship, id: RecordId, source: Uuid, target: Uuid) -> EdgeRow {
+    pub(super) fn edge(
+        &self,
+        edge: &StixRelationship,
+        id: RecordId,
+        (source, target): (Uuid, Uuid),
+        level: Tlp,
+    ) -> EdgeRow {
         EdgeRow {
             id,
             source: record("node", source),
             target: record("node", target),
             ws: self.ws,
             relationship: edge.relationship.clone(),
-            tlp_rank: i64::from(edge.tlp.rank()),
+            tlp_rank: i64::from(level.rank()),
             confidence: edge.confidence,
             active: edge.active,
             modified: Some(edge.modified),
@@ -89,16 +102,22 @@ impl StixRows {
             properties: None,
             held_by: held_by(&edge.held_by),
             feeds: self.feeds(),
+            changed_at: None,
             created_at: self.now,
         }
     }
 
-    pub(super) fn support(&self, object: &StixSupport, id: RecordId) -> SupportRow {
+    /// The revision as it is stored.
+    pub(super) fn rev(&self) -> i64 {
+        i64::try_from(self.rev).unwrap_or(i64::MAX)
+    }
+
+    pub(super) fn support(&self, object: &StixSupport, id: RecordId, level: Tlp) -> SupportRow {
         SupportRow {
             id,
             ws: self.ws,
             stix_id: object.stix_id.clone(),
-            tlp_rank: i64::from(object.tlp.rank()),
+            tlp_rank: i64::from(level.rank()),
             states: object.states.map(|level| i64::from(level.rank())),
             modified: object.modified,
             held_by: held_by(&object.held_by),
@@ -109,10 +128,6 @@ impl StixRows {
 
     fn feeds(&self) -> Option<Vec<Uuid>> {
         self.feed.map(|feed| vec![feed])
-    }
-
-    pub(super) fn edge_id(&self, edge: &StixRelationship) -> Uuid {
-        edge_id(self.ws, &edge.stix_id)
     }
 }
 

@@ -7,6 +7,7 @@ mod feed_batches;
 mod feeds;
 mod hot_tables;
 mod known_rows;
+mod node_ids;
 mod node_writes;
 mod note_writes;
 mod outbox;

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Store;
 use super::connect::StoreError;
 use super::database::WriteTransaction;
-use super::rows::{HeldRow, key, record};
+use super::rows::{HeldRow, corrupt, key, record};
 use super::staging_rows::{BatchRow, PartRow, StagedEntityRow};
 use crate::domain::tlp::Tlp;
 
@@ -66,6 +66,13 @@ impl WriteTx {
         Ok(found)
     }
 
+    /// The secret of this installation that the ids of nodes are made with.
+    pub(super) async fn id_secret(&self) -> Result<Uuid, StoreError> {
+        let query = "SELECT VALUE id_secret FROM installation:this";
+        let secret: Option<Uuid> = self.tx.query(query).await?.take(0)?;
+        Ok(secret.ok_or_else(|| corrupt("the secret of the installation is missing"))?)
+    }
+
     /// Reads rows; the query refers to the values by their names.
     pub(super) async fn select<T: SurrealValue>(
         &self,
@@ -89,19 +96,20 @@ impl WriteTx {
         self.of_batch(query, ws, batch).await
     }
 
-    /// At most `page` rows that wait for a marking, supporting objects first: whether a node may name its author
-    /// depends on the author's own marking.
+    /// At most `page` rows that wait for a marking and are marked no lower than `lowest`, supporting objects first:
+    /// whether a node may name its author depends on the author's own marking.
     pub(super) async fn held_rows(
         &self,
         ws: Uuid,
         marking: &str,
-        page: u32,
+        (lowest, page): (i64, u32),
     ) -> Result<Vec<HeldRow>, StoreError> {
         for turn in ["= 'stix_support'", "!= 'stix_support'"] {
             let query = format!(
-                "SELECT * FROM stix_held WHERE ws = $ws AND marking = $marking AND record::tb(held) {turn} LIMIT {page}"
+                "SELECT * FROM stix_held WHERE ws = $ws AND marking = $marking AND record::tb(held) {turn} \
+                 AND (held.tlp_rank ?? $lowest) >= $lowest LIMIT {page}"
             );
-            let statement = self.tx.query(query).bind(("ws", ws));
+            let statement = self.tx.query(query).bind(("ws", ws)).bind(("lowest", lowest));
             let rows: Vec<HeldRow> = statement.bind(("marking", marking.to_owned())).await?.take(0)?;
             if !rows.is_empty() {
                 return Ok(rows);
@@ -127,21 +135,21 @@ impl WriteTx {
         Ok(statement.bind(("ws", ws)).await?.take(0)?)
     }
 
-    /// The newest open batch of a session, if it is marked no higher than `highest`.
+    /// The newest open batch of a session with this marking.
     pub(super) async fn open_batch(
         &self,
         ws: Uuid,
         session: &str,
-        highest: i64,
+        tlp_rank: i64,
     ) -> Result<Option<BatchRow>, StoreError> {
         let query = "SELECT * FROM staging_batch WHERE ws = $ws AND session_id = $of \
-                     AND status = 'open' AND tlp_rank <= $highest ORDER BY created_at DESC LIMIT 1";
+                     AND status = 'open' AND tlp_rank = $tlp_rank ORDER BY created_at DESC LIMIT 1";
         let mut response = self
             .tx
             .query(query)
             .bind(("ws", ws))
             .bind(("of", session.to_owned()))
-            .bind(("highest", highest))
+            .bind(("tlp_rank", tlp_rank))
             .await?;
         Ok(response.take(0)?)
     }

@@ -7,6 +7,7 @@
 )]
 
 mod benchmarks_page;
+mod data_directory;
 mod disk_full;
 mod durability;
 mod embedding;

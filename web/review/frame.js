@@ -13,6 +13,8 @@ import { isLocked, keepingFocus, keyHelp, levelOf, stateOf } from "./row.js";
 const UNKNOWN = new Set([0, 502, 504]);
 const KEYS = { accepted: "a", rejected: "r", uncertain: "u" };
 
+const unasked = async (items, change) => ({ items, change });
+
 export class Frame {
   /** Of the head: what it is called, its buttons, and the rest. */
   title = el("div.row");
@@ -29,10 +31,10 @@ export class Frame {
   /**
    * @param {import("../lib/shell.js").At} at
    * @param {{things: [string, string], verdicts: [string, string][], keys: [string, string, Function][], more?: Node[],
-   *   level?: (level: string) => Promise<boolean>, content: Function, send: Function, changed: Function}} of `keys` are
-   *   further keys of the list, with what they do. The others are for `Decisions` and `manyBar`.
+   *   confirm?: Function, content: Function, send: Function, changed: Function}} of `keys` are further keys of the
+   *   list, with what they do. The others are for `Decisions` and `manyBar`.
    */
-  constructor(at, { things, verdicts, keys, more, level = async () => true, ...of }) {
+  constructor(at, { things, verdicts, keys, more, confirm = unasked, ...of }) {
     const known = verdicts.map(([status, text]) =>
       [KEYS[status], text.toLowerCase(), (row) => { row.decide({ status }); return true; }]);
     const all = [...known, ...keys];
@@ -47,7 +49,7 @@ export class Frame {
     };
     this.decisions = new Decisions({ ...of, changed, label: things[1], signal: at.signal, isLocked,
       chosen: () => this.many?.update(), keys: Object.fromEntries(all.map(([key, , action]) => [key, action])) });
-    this.many = manyBar(this.decisions, { things, more, shown: this.#shown, level, at,
+    this.many = manyBar(this.decisions, { things, more, shown: this.#shown, confirm, at,
       verdicts: verdicts.filter(([status]) => status !== "uncertain") });
   }
 

@@ -21,10 +21,10 @@ const isForAll = (error) => FOR_ALL.has(error.status);
  *
  * @param {import("./decisions.js").Decisions} decisions
  * @param {{things: [string, string], verdicts: [string, string][], more?: Node[], shown: Node,
- *   level: (level: string) => Promise<boolean>, at: import("../lib/shell.js").At}} options `shown` says what the list
- *   shows. `level` is asked before a marking is set.
+ *   confirm: Function, at: import("../lib/shell.js").At}} options `shown` says what the list shows. `confirm` is asked
+ *   before things are decided on: it gets them and the change, and resolves to `{items, change}`, or to `null`.
  */
-export function manyBar(decisions, { things, verdicts, more = [], shown, level, at }) {
+export function manyBar(decisions, { things, verdicts, more = [], shown, confirm, at }) {
   const box = el("input", { type: "checkbox", onchange: () => decisions.chooseAll(box.checked) });
   const said = el("span", { role: "status" });
   const progress = el("div.many-progress");
@@ -46,11 +46,14 @@ export function manyBar(decisions, { things, verdicts, more = [], shown, level, 
     shows(false, running.outcome(done, things),
       left.length > 0 && button(`Go on with the ${number(left.length)} left`, go));
   };
-  const acts = verdicts.map(([status, text]) => button(text, () => run({ status }, status)));
+  const acts = verdicts.map(([status, text]) => button(text, async () => {
+    const asked = await confirm(decisions.chosen, { status });
+    if (asked) await run(asked.change, status, asked.items);
+  }));
   const mark = choice([["", "Mark …"], ...LEVELS], "", { "aria-label": "Mark the selected", onchange: async () => {
     const chosen = mark.value;
     mark.value = "";
-    if (await level(chosen)) await run({ resolved_tlp: chosen }, `marked ${chosen}`);
+    await run({ resolved_tlp: chosen }, `marked ${chosen}`);
   } });
   const actions = el("div.row", {}, acts, mark, more);
   const allText = el("span");

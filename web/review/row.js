@@ -52,10 +52,20 @@ export function remarked(item) {
   return badge(`${isWeaker ? "weaker" : "stricter"} than the proposed ${item.proposed_tlp}`, isWeaker ? "warn" : "");
 }
 
-const isSensitive = (text) => text.startsWith("TLP sensitivity: ");
+/** Whether a warning asks for a stricter marking. */
+export const isSensitive = (text) => text.startsWith("TLP sensitivity: ");
 
 /** Says that an item has a sensitivity warning. */
 export const sensitive = (item) => item.warnings.some(isSensitive) && badge("sensitive", "warn");
+
+const isOfDualUse = (text) => text.startsWith("Dual use: ");
+
+/** Whether an item is common software, which a text may name without any misuse. */
+export const hasDualUse = (item) => item.warnings.some(isOfDualUse);
+
+/** Says that an item is common software. */
+export const dualUse = (item) => hasDualUse(item)
+  && badge("common software", "", "A program of an operating system, or software that many use without any misuse.");
 
 /** Warnings that all items have; they are worth saying once. */
 export function common(items) {

@@ -9,10 +9,13 @@ import { Frame } from "./frame.js";
 import { chooseTarget } from "./merge.js";
 import { unlessMissing } from "./missing.js";
 import * as part from "./row.js";
+import { askToTake, isUnconfirmed, sensitiveList } from "./sensitive.js";
 
 const ENTITIES = ["entity", "entities"];
 const STATES = ["pending", "accepted", "merged", "uncertain", "rejected", "committed"];
 const VERDICTS = [["accepted", "Accept"], ["rejected", "Reject"], ["uncertain", "Unsure"]];
+/** Shows common software apart. */
+const DUAL_USE = "common software";
 const PAGE_SIZES = [50, 200, 1000];
 
 /** Shows a batch with its entities. */
@@ -39,7 +42,7 @@ class Review {
       things: ENTITIES,
       verdicts: VERDICTS,
       keys: [["m", "merge", (row) => { this.#merge(row); }]],
-      level: (level) => this.#mayMark(level),
+      confirm: (items, change) => this.#confirm(items, change),
       content: (row, name) => this.#content(row, name),
       latest: (entity) => this.entities.find(({ id }) => id === entity.id) ?? entity,
       send: (entity, change) => this.#send(entity, change),
@@ -101,14 +104,21 @@ class Review {
 
   #drawCounts() {
     this.commit.hidden = this.#count("accepted", "merged", "rejected") === 0;
-    this.frame.offer(STATES.map((state) => [state, this.#count(state)]), this.entities.length, this.state,
-      (state) => this.#filter({ state }));
+    const states = STATES.map((state) => [state, this.#count(state)]);
+    states.push([DUAL_USE, this.entities.filter(part.hasDualUse).length]);
+    this.frame.offer(states, this.entities.length, this.state, (state) => this.#filter({ state }));
   }
 
-  /** The entities that the filters let through. */
+  #isOfState(entity) {
+    if (this.state === DUAL_USE) return part.hasDualUse(entity);
+    return this.state === "" || part.stateOf(entity) === this.state;
+  }
+
+  /** The entities that the filters let through, common software last. */
   #fitting() {
     const words = this.text.toLowerCase();
-    return this.entities.filter((entity) => (this.state === "" || part.stateOf(entity) === this.state)
+    const ordered = [...this.entities].sort((a, b) => part.hasDualUse(a) - part.hasDualUse(b));
+    return ordered.filter((entity) => this.#isOfState(entity)
       && `${entity.name}\n${entity.node_type}\n${entity.extraction_reasoning}`.toLowerCase().includes(words));
   }
 
@@ -131,7 +141,7 @@ class Review {
       el("div.decision-main", {},
         el("div.decision-title", {}, badge(entity.node_type, `type-${entity.node_type}`),
           el("h3", { id: name, class: entity.node_type === "ioc" ? "mono" : "" }, entity.name),
-          part.sensitive(entity), part.stateBadge(part.stateOf(entity)), part.remarked(entity)),
+          part.sensitive(entity), part.dualUse(entity), part.stateBadge(part.stateOf(entity)), part.remarked(entity)),
         entity.description && el("p", {}, entity.description),
         part.facts(`confidence ${percent(entity.proposed_confidence)}`, entity.extraction_reasoning,
           entity.node_id && el("a", { href: linkTo("node", { id: entity.node_id }) }, "open the node")),
@@ -139,7 +149,8 @@ class Review {
           el("a", { href: linkTo("node", { id: target }) }, this.#nameOf(entity, target))),
         part.warnings(entity.warnings.filter((text) => !this.#common.includes(text))),
         part.candidates(row, { merge: (of, node) => this.#mergeInto(of, node), compare: (of) => this.#merge(of) })),
-      el("div.decision-side", {}, part.marking(row, (of, level) => this.#mark(of, level)),
+      el("div.decision-side", {},
+        part.marking(row, async (of, level) => await of.decide({ resolved_tlp: level }) === null),
         !part.isLocked(entity) && part.verdicts(row, VERDICTS, merging)),
     ];
   }
@@ -161,6 +172,11 @@ class Review {
   async #send(entity, change) {
     const body = { status: entity.status, ...change };
     if (body.status === "merged") body.merge_target_id ??= entity.merge_target_id;
+    if (isUnconfirmed(entity, body)) {
+      const answer = await askToTake([entity], 0, this.at.signal);
+      if (answer !== "all") throw new DOMException("It was not confirmed.", "AbortError");
+      body.accept_marking = true;
+    }
     return (await this.api.decide(entity.id, body, { signal: this.at.signal })).entity;
   }
 
@@ -171,18 +187,14 @@ class Review {
     this.frame.many.update();
   }
 
-  async #mark(row, level) {
-    return await this.#mayMark(level) && await row.decide({ resolved_tlp: level }) === null;
-  }
-
-  /** A marking above what the workspace may see takes an entity out of everybody's sight, so that is asked first. */
-  async #mayMark(level) {
-    const strictest = Math.max(...this.entities.map((entity) => part.rank(part.levelOf(entity))));
-    if (part.rank(level) <= strictest) return true;
-    const text = `Nothing in this batch is marked as strictly. If this workspace may not see ${level}, what you mark `
-      + "so leaves the batch, and nobody here can decide on it any more. What is accepted already is still committed.";
-    const buttons = [["", "Cancel"], ["mark", "Mark", "danger"]];
-    return await ask(`Mark as ${level}?`, el("p", {}, text), buttons, this.at.signal) === "mark";
+  /** Many entities as they may be decided on, once it was asked about those with a sensitivity warning. */
+  async #confirm(items, change) {
+    const sensitive = items.filter((entity) => isUnconfirmed(entity, change));
+    if (sensitive.length === 0) return { items, change };
+    const others = items.filter((entity) => !sensitive.includes(entity));
+    const answer = await askToTake(sensitive, others.length, this.at.signal);
+    if (answer === "all") return { items, change: { ...change, accept_marking: true } };
+    return answer === "rest" ? { items: others, change } : null;
   }
 
   async #again() {
@@ -205,14 +217,18 @@ class Review {
     const [accepted, merged, rejected] = ["accepted", "merged", "rejected"].map((state) => this.#count(state));
     const left = this.#count("pending", "uncertain");
     const line = (many, one, more, text) => many > 0 && el("li", {}, `${count(many, one, more)} ${text}`);
+    const sensitive = this.entities.filter((entity) => ["accepted", "merged"].includes(part.stateOf(entity))
+      && entity.warnings.some(part.isSensitive));
     const outcome = el("ul", {},
       line(accepted, "accepted entity becomes a node, or adds", "accepted entities become nodes, or add",
         "to the one that is known."),
       line(merged, "entity becomes", "entities become", "evidence of a chosen node."),
       line(rejected, "rejected entity is", "rejected entities are", "discarded."),
       line(left, "undecided entity stays", "undecided entities stay", "and keeps the batch open."));
+    const named = sensitive.length > 0 && el("div", {},
+      el("p", {}, "The text asks for a stricter marking of:"), sensitiveList(sensitive));
     const buttons = [["", "Cancel"], ["commit", "Commit", "primary"]];
-    if (await ask("Commit the decisions?", outcome, buttons, this.at.signal) !== "commit") return;
+    if (await ask("Commit the decisions?", [outcome, named], buttons, this.at.signal) !== "commit") return;
     const answer = await this.frame.commit(count(accepted + merged + rejected, ...ENTITIES),
       () => this.api.commit(this.batch.id, { signal: this.at.signal }), () => this.#again());
     if (!answer) return;

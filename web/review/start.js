@@ -41,7 +41,7 @@ function reader(api, at) {
     el("div.grid.roomy", {},
       field("Kind of text", choice(SOURCES, values.source_type ?? "manual_text", { name: "source_type" })),
       field("Marking", choice(levels, values.default_tlp, { name: "default_tlp" })),
-      field("Session", session, "Texts of one session share a batch, for example a case number."),
+      field("Session", session, "Texts of one session and marking share a batch, for example a case number."),
       field("Confidence", confidence, "0 to 1; from the extractor if empty."),
       field("Afterwards", choice(MODES, values.ingest_mode ?? "review", { name: "ingest_mode" }))),
     el("div.actions", {}, el("button.primary", { type: "submit" }, "Find the entities")),
@@ -55,7 +55,8 @@ function reader(api, at) {
     if (body.default_confidence) body.default_confidence = Number(body.default_confidence);
     const answer = await api.preview(body, { signal: at.signal });
     const found = count(answer.entities.length, "entity", "entities");
-    at.notify(answer.auto_ingest ? `${found} found and committed.` : `${found} found.`);
+    const written = answer.entities.filter((entity) => entity.node_id).length;
+    at.notify(answer.auto_ingest ? `${found} found, ${written} committed.` : `${found} found.`);
     recent.set(answer.batch_id, new Date().toISOString());
     if (answer.entities.length > 0) keepDraft(drafted().values, answer.batch_id);
     at.go("review", { batch: answer.batch_id });

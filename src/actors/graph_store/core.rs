@@ -96,7 +96,7 @@ impl GraphCore {
     async fn catch_up(&self, ws: Uuid) -> Result<(), DomainError> {
         // No write may slip in between the last page and the first request.
         let state = self.state(ws);
-        let _writing = state.writing.write().await;
+        let _writing = state.writing.lock().await;
         let target = self.open_index(ws).await?;
         let complete = self.closed_revision(target.checkpoint());
         let mut after = complete;

@@ -166,7 +166,7 @@ impl Work for CommitStaged {
         };
         let state = core.state(ws);
         let done = {
-            let _writing = state.writing.write().await;
+            let _writing = state.writing.lock().await;
             state.wait_until_indexed().await?;
             let staged = core.store.staged_drafts(ws, batch, highest).await?;
             let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
@@ -211,7 +211,7 @@ impl GraphCore {
         };
         let state = self.state(ws);
         let done = {
-            let _writing = state.writing.write().await;
+            let _writing = state.writing.lock().await;
             // The names committed just before must be visible, or a node would be duplicated.
             state.wait_until_indexed().await?;
             let merges = same_nodes(ws, &target, Arc::clone(&drafts), highest).await?;

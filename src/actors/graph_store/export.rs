@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::core::GraphCore;
+use super::export_gate::{Gate, SortedObjects};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::{blocking, spawn_read};
 use crate::actors::worker::{Access, Tenant, Work};
@@ -19,6 +20,7 @@ use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::schema::Violation;
 use crate::domain::stix::synthesize::{self, Origin};
+use crate::domain::stix::versions;
 use crate::domain::tlp::Tlp;
 use crate::store::{BlockedFeed, EdgeRecord, StoredNode, WithheldNode, Withholding};
 
@@ -71,6 +73,21 @@ pub(super) struct Refusal {
     pub(super) reason: String,
     /// The feeds that forbid it.
     feeds: Vec<Uuid>,
+}
+
+impl Refusal {
+    fn red() -> Self {
+        Self {
+            reason: "the session holds TLP:RED nodes and the workspace has no red_export_grant".into(),
+            feeds: Vec::new(),
+        }
+    }
+}
+
+impl<T> SortedObjects<T> {
+    fn into_objects(self) -> impl Iterator<Item = ExportObject> {
+        self.leaving.into_iter().map(|(_, object)| object)
+    }
 }
 
 impl Work for ExportSession {
@@ -198,8 +215,7 @@ impl GraphCore {
         if nodes.leaving.is_empty() && count > 0 {
             return Ok(ExportContents::AllHeld(count));
         }
-        let (parts, held) = self.parts(workspace, ids, nodes, edges, &may_leave).await?;
-        Ok(ExportContents::Parts(Box::new(parts), held))
+        self.parts(workspace, ids, nodes, edges, &may_leave).await
     }
 
     /// Starts reading the relationships among these nodes of the workspace, hidden ones included.
@@ -217,6 +233,7 @@ impl GraphCore {
     }
 
     /// Collects everything the bundle consists of, in the order of the session, and counts what else is withheld.
+    /// Refuses where a node carries a marking that its row does not have and that may not leave.
     async fn parts(
         &self,
         workspace: &Workspace,
@@ -224,51 +241,58 @@ impl GraphCore {
         nodes: Nodes,
         edges: impl Future<Output = Result<Edges, DomainError>>,
         may_leave: &ExportLimits,
-    ) -> Result<(ExportParts, u64), DomainError> {
+    ) -> Result<ExportContents, DomainError> {
         let ws = workspace.id;
+        let highest = workspace.clearance().highest();
+        let mut gate = Gate::new(&self.store, ws, highest, may_leave.highest);
         let author = synthesize::workspace_identity(ws, &workspace.name, workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
-        let mut parts = ExportParts::default();
-        let stix_ids = self
-            .add_nodes(
-                (ws, may_leave.highest),
-                order,
-                nodes.leaving,
-                &author_id,
-                &mut parts,
-            )
+        let superseded = versions::superseded(ws, nodes.leaving.iter().map(|stored| &stored.node));
+        let objects = self
+            .node_objects((ws, may_leave.highest), order, nodes.leaving, &author_id)
             .await?;
+        let sorted = gate.sort(objects).await?;
+        if sorted.red && !workspace.red_export_grant {
+            return Ok(ExportContents::Refused(Refusal::red()));
+        }
+        let held = nodes.held.len() as u64 + sorted.held;
+        if sorted.leaving.is_empty() && held > 0 {
+            return Ok(ExportContents::AllHeld(held));
+        }
+        let mut parts = ExportParts::default();
+        let stix_ids = standing_objects(sorted.leaving, &superseded, &mut parts);
         let edges = edges.await?;
         let leaves = |end: &Uuid| stix_ids.contains_key(end);
-        let held = edges
+        let held_edges = edges
             .held
             .iter()
             .filter(|(source, target)| leaves(source) && leaves(target));
-        let held = nodes.held.len() as u64 + held.count() as u64;
+        let held = held + held_edges.count() as u64;
         let leaving = edges.leaving.into_iter();
-        parts
-            .relationships
-            .extend(leaving.filter_map(|edge| relationship(edge, &stix_ids, &author_id)));
+        let leaving = leaving.filter_map(|edge| Some(((), relationship(edge, &stix_ids, &author_id)?)));
+        let sorted = gate.sort(leaving.collect()).await?;
+        let held = held + sorted.held;
+        parts.relationships.extend(one_per_id(sorted.into_objects()));
         if parts.missing_refs().contains(&author_id) {
             parts.supporting.push(ExportObject {
                 raw: author,
                 tlp: Tlp::White,
                 confidence: None,
+                changed_at: None,
             });
         }
-        let held = held + self.add_supporting(ws, &mut parts, may_leave).await?;
-        Ok((parts, held))
+        let held = held + self.add_supporting(&mut gate, ws, &mut parts, may_leave).await?;
+        Ok(ExportContents::Parts(Box::new(parts), held))
     }
 
-    /// Adds the nodes as STIX objects, in the order of the session; returns their STIX ids.
-    async fn add_nodes(
+    /// The nodes as STIX objects, in the order of the session.
+    async fn node_objects(
         &self,
         (ws, highest): (Uuid, Tlp),
         order: &[Uuid],
         nodes: Vec<StoredNode>,
         author_id: &str,
-        parts: &mut ExportParts,
-    ) -> Result<HashMap<Uuid, String>, DomainError> {
+    ) -> Result<Vec<(Uuid, ExportObject)>, DomainError> {
         let evidence: Vec<Uuid> = nodes.iter().filter_map(|stored| stored.stix_evidence).collect();
         let mut originals: HashMap<Uuid, _> = self
             .store
@@ -278,7 +302,7 @@ impl GraphCore {
             .collect();
         let mut by_id: HashMap<Uuid, StoredNode> =
             nodes.into_iter().map(|stored| (stored.node.id, stored)).collect();
-        let mut stix_ids = HashMap::new();
+        let mut objects = Vec::new();
         for id in order {
             let Some(stored) = by_id.remove(id) else { continue };
             let raw = match stored.stix_evidence {
@@ -291,17 +315,24 @@ impl GraphCore {
                     identity_id: author_id,
                 }),
             };
-            stix_ids.insert(*id, object::text(&raw, "id").unwrap_or_default().to_owned());
-            let (tlp, confidence) = (stored.node.tlp, Some(stored.node.confidence));
-            parts.nodes.push(ExportObject { raw, tlp, confidence });
+            objects.push((
+                *id,
+                ExportObject {
+                    raw,
+                    tlp: stored.node.tlp,
+                    confidence: Some(stored.node.confidence),
+                    changed_at: stored.changed_at,
+                },
+            ));
         }
-        Ok(stix_ids)
+        Ok(objects)
     }
 
     /// Adds the objects that the parts refer to, transitively, as far as the caller may see and export them; returns
     /// how many are withheld.
     async fn add_supporting(
         &self,
+        gate: &mut Gate<'_>,
         ws: Uuid,
         parts: &mut ExportParts,
         may_leave: &ExportLimits,
@@ -314,14 +345,23 @@ impl GraphCore {
             if wanted.is_empty() {
                 return Ok(held);
             }
-            let wanted = wanted.iter().map(|id| id.as_str());
+            let (markings, others): (Vec<&String>, Vec<&String>) = wanted
+                .into_iter()
+                .partition(|id| object::type_of_id(id) == Some("marking-definition"));
+            let definitions = gate.definitions(markings.into_iter().cloned().collect()).await?;
+            parts
+                .supporting
+                .extend(definitions.into_iter().map(ExportObject::of_definition));
+            let others = others.iter().map(|id| id.as_str());
             let found = self
                 .store
-                .supporting_objects(ws, wanted, may_leave.highest, &may_leave.blocked)
+                .supporting_objects(ws, others, may_leave.highest, &may_leave.blocked)
                 .await?;
             asked.extend(missing);
-            parts.supporting.extend(found.leaving);
-            held += found.held;
+            let leaving = found.leaving.into_iter().map(|object| ((), object));
+            let sorted = gate.sort(leaving.collect()).await?;
+            held += found.held + sorted.held;
+            parts.supporting.extend(sorted.into_objects());
             if parts.supporting.len() > MAX_SUPPORTING {
                 break;
             }
@@ -329,6 +369,46 @@ impl GraphCore {
         let details = format!("references reach further than {MAX_HOPS} steps or {MAX_SUPPORTING} objects");
         Err(DomainError::InvalidBundle { details })
     }
+}
+
+/// Adds the objects of the nodes that no other version stands for. Returns the ids of the objects that leave, for every
+/// node of which any version leaves.
+fn standing_objects(
+    objects: Vec<(Uuid, ExportObject)>,
+    superseded: &HashSet<Uuid>,
+    parts: &mut ExportParts,
+) -> HashMap<Uuid, String> {
+    let id_of = |object: &ExportObject| object::text(&object.raw, "id").unwrap_or_default().to_owned();
+    let (others, standing): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|(id, _)| superseded.contains(id));
+    let mut stix_ids: HashMap<Uuid, String> = HashMap::new();
+    for (id, object) in standing {
+        stix_ids.insert(id, id_of(&object));
+        parts.nodes.push(object);
+    }
+    let left: HashSet<String> = stix_ids.values().cloned().collect();
+    let others = others.iter().map(|(id, object)| (*id, id_of(object)));
+    stix_ids.extend(others.filter(|(_, stix_id)| left.contains(stix_id)));
+    stix_ids
+}
+
+/// Of several versions of a relationship the strictest, and the newest of those.
+fn one_per_id(objects: impl Iterator<Item = ExportObject>) -> Vec<ExportObject> {
+    let mut left: Vec<ExportObject> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for object in objects {
+        let id = object::text(&object.raw, "id").unwrap_or_default().to_owned();
+        let order = |object: &ExportObject| (object.tlp, object::modified_of(&object.raw));
+        match places.get(&id).and_then(|place| left.get_mut(*place)) {
+            Some(known) if order(known) < order(&object) => *known = object,
+            Some(_) => {}
+            None => {
+                places.insert(id, left.len());
+                left.push(object);
+            }
+        }
+    }
+    left
 }
 
 /// Why these rows may not be exported, if they may not. Withheld nodes count too: they are part of the session.
@@ -344,9 +424,7 @@ fn refusal(workspace: &Workspace, nodes: &Nodes, blocked: &[BlockedFeed]) -> Opt
         feeds.extend(of_node);
     }
     if red && !workspace.red_export_grant {
-        let reason = "the session holds TLP:RED nodes and the workspace has no red_export_grant".into();
-        let feeds = Vec::new();
-        return Some(Refusal { reason, feeds });
+        return Some(Refusal::red());
     }
     let blocking: Vec<&BlockedFeed> = blocked.iter().filter(|feed| feeds.contains(&feed.id)).collect();
     (!blocking.is_empty()).then(|| Refusal {
@@ -392,5 +470,6 @@ fn relationship(edge: EdgeRecord, stix_ids: &HashMap<Uuid, String>, author: &str
         raw,
         tlp: edge.tlp,
         confidence: Some(edge.confidence),
+        changed_at: edge.changed_at,
     })
 }

@@ -25,7 +25,7 @@ use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::search::{IndexDoc, WorkspaceIndex};
 use crate::store::{
-    IngestResult, RemarkedObjects, ReviewOutcome, StixIngestOutcome, StixOrigin, StixPart, edge_id,
+    IngestResult, RemarkedObjects, ReviewOutcome, RowIds, StixIngestOutcome, StixOrigin, StixPart, edge_id,
 };
 
 /// Audit action for re-marking objects that waited for a marking definition.
@@ -51,7 +51,8 @@ pub struct IngestStix {
 pub struct IngestOutcome {
     pub result: IngestResult,
     pub skipped: SkipReport,
-    /// One warning for each object that was ingested but is withheld from export.
+    /// One warning for each object that says another level than its markings, and for each that was ingested but is
+    /// withheld from export.
     pub warnings: Vec<String>,
     /// Earlier objects that were re-marked because this bundle defines one of their markings.
     pub remarked: u64,
@@ -91,7 +92,11 @@ impl GraphCore {
         let ws = by.workspace.id;
         // The index must be complete before a write moves its checkpoint.
         let index = self.index_of(ws).await?;
-        let markings = self.store.markings(ws, &objects.foreign_markings()).await?;
+        let highest = by.workspace.clearance().highest();
+        let markings = self
+            .store
+            .markings(ws, &objects.referenced_markings(), highest)
+            .await?;
         let mut plan = plan_objects(ws, objects, defaults, markings).await?;
         if let Some(review) = &origin.review {
             review.mark(&mut plan);
@@ -115,7 +120,7 @@ impl GraphCore {
         let ahead = self.prefetch_documents(ws, &plan, now);
         let written = |part: StixPart, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
-            let _writing = state.writing.write().await;
+            let _writing = state.writing.lock().await;
             let done = self
                 .store
                 .ingest_stix(ws, &plan, &origin, now, audit, written)
@@ -128,6 +133,8 @@ impl GraphCore {
             result,
             skipped,
             held,
+            kept,
+            restated,
             touched,
             edges,
             reviewed,
@@ -137,15 +144,24 @@ impl GraphCore {
             Some(ahead) => ahead.end().await,
             None => PreparedDocs::new(),
         };
+        let conflicts = plan.conflicts.warnings();
         // Nothing else holds the plan by now, so nothing is copied.
         let (nodes, relationships) = Arc::unwrap_or_clone(plan).into_indexed();
-        let touched = (ids(touched), ids(edges));
-        let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), touched);
+        let written = Written {
+            nodes: ids(touched),
+            edges: ids(edges),
+            restated,
+        };
+        let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), written);
         tokio::join!(indexed, self.chain(audit(&result, &skipped)));
         Ok(IngestOutcome {
             result,
             skipped,
-            warnings: held.into_warnings(),
+            warnings: conflicts
+                .into_iter()
+                .chain(kept.into_warnings())
+                .chain(held.into_warnings())
+                .collect(),
             remarked: self.index_remarked(ws, &state, remarked).await?,
             reviewed,
         })
@@ -164,8 +180,14 @@ impl GraphCore {
         state: &WorkspaceState,
         (rev, now): (u64, DateTime<Utc>),
         (mut nodes, mut edges, mut made): (Vec<StixNode>, Vec<StixRelationship>, PreparedDocs),
-        (touched, texts): (HashSet<Uuid>, HashSet<Uuid>),
+        written: Written,
     ) {
+        let Written {
+            nodes: touched,
+            edges: texts,
+            restated,
+        } = written;
+        let mut restated = Some(restated);
         edges.retain(|edge| texts.contains(&edge_id(ws, &edge.stix_id)));
         let of_nodes = nodes.len().div_ceil(NODES_PER_PAGE);
         let pages = (0..of_nodes + edges.len().div_ceil(NODES_PER_PAGE)).map(|page| {
@@ -189,15 +211,42 @@ impl GraphCore {
                     }
                 }
             }
-            run_heavy(Some(ws), move || {
-                let nodes = page_nodes.iter();
-                done.extend(nodes.map(|node| documents::of_stix(ws, (rev, now), node)));
-                let edges = page_edges.iter();
-                done.extend(edges.map(|(id, edge)| documents::of_relationship(ws, *id, rev, edge)));
-                Ok(done)
-            })
+            let rows = restated.take().unwrap_or_default();
+            async move {
+                let mut of_rows = self.docs_of_rows(ws, rev, rows).await?;
+                let docs = run_heavy(Some(ws), move || {
+                    let nodes = page_nodes.iter();
+                    done.extend(nodes.map(|node| documents::of_stix(ws, (rev, now), node)));
+                    let edges = page_edges.iter();
+                    done.extend(edges.map(|(id, edge)| documents::of_relationship(ws, *id, rev, edge)));
+                    Ok(done)
+                });
+                of_rows.extend(docs.await?);
+                Ok(of_rows)
+            }
         });
         self.index_revision(ws, state, rev, pages).await;
+    }
+
+    /// The documents of rows that are not as they were planned.
+    async fn docs_of_rows(&self, ws: Uuid, rev: u64, rows: RowIds) -> Result<Vec<IndexDoc>, DomainError> {
+        if rows == RowIds::default() {
+            return Ok(Vec::new());
+        }
+        let mut docs = Vec::new();
+        for page in rows.nodes.chunks(NODES_PER_PAGE) {
+            let nodes = self.store.nodes_to_index(ws, page).await?;
+            docs.extend(nodes.iter().map(|stored| documents::of_stored(ws, stored)));
+        }
+        for page in rows.edges.chunks(NODES_PER_PAGE) {
+            let edges = self.store.edges_to_index(ws, page).await?;
+            let found: HashSet<Uuid> = edges.iter().map(|edge| edge.id).collect();
+            docs.extend(edges.into_iter().map(|edge| documents::of_edge(edge, rev)));
+            // One that is not in force is not searchable.
+            let gone = page.iter().filter(|id| !found.contains(*id));
+            docs.extend(gone.map(|id| IndexDoc::removal(*id, rev)));
+        }
+        Ok(docs)
     }
 
     /// Re-marks the objects that wait for these markings, where the markings are defined; call under the write lock.
@@ -249,7 +298,7 @@ impl GraphCore {
         let entry = || AuditEntry::anonymous(ws, here, REMARKED, "node", Outcome::Success, clock::now());
         let state = self.state(ws);
         let released = {
-            let _writing = state.writing.write().await;
+            let _writing = state.writing.lock().await;
             let markings = self.store.markings_to_release(ws).await?;
             self.release(ws, &state, markings.into_iter().collect(), entry)
                 .await
@@ -276,6 +325,15 @@ impl GraphCore {
         // The rest waits for the next bundle that names the marking, or for the next start.
         released.failure.map_or(Ok(objects), Err)
     }
+}
+
+/// The rows that an ingest wrote.
+struct Written {
+    /// Nodes and edges that are as they were planned.
+    nodes: HashSet<Uuid>,
+    edges: HashSet<Uuid>,
+    /// The others.
+    restated: RowIds,
 }
 
 /// The nodes and edges of a plan that the index knows.

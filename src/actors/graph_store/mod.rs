@@ -13,6 +13,7 @@ mod doc_prefetch;
 mod documents;
 mod drafts;
 mod export;
+mod export_gate;
 mod ingest;
 pub mod memory;
 mod model_question;

@@ -19,6 +19,7 @@ use crate::domain::node::NodeType;
 use crate::domain::principal::{Principal, Workspace};
 use crate::domain::question::{ModelReading, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
+use crate::domain::stix::versions;
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, RowPredicate, SearchResults, StructuredQuery, WorkspaceIndex};
 use crate::store::{NeighbourQuery, Neighbours, SessionRecord};
@@ -222,8 +223,10 @@ impl GraphCore {
             .store
             .nodes_by_id(workspace.id, &ids, clearance.highest(), include_rejected)
             .await?;
+        let superseded = versions::superseded(workspace.id, stored.iter().map(|stored| &stored.node));
         let mut by_id: HashMap<Uuid, _> = stored
             .into_iter()
+            .filter(|stored| !superseded.contains(&stored.node.id))
             .map(|stored| (stored.node.id, stored.node))
             .collect();
         let rows = hits

@@ -45,6 +45,7 @@ pub(super) fn analyst() -> Principal {
         features: vec![],
         created_at: clock::now(),
         is_operator: false,
+        suspended: false,
     };
     let credential = Credential::User {
         id: Uuid::new_v4(),
@@ -171,7 +172,7 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
             "id": "campaign--31b940d4-6f7f-459a-80ea-9c1f17b58abc"});
         let licence = json!({"type": "marking-definition", "id": marking, "spec_version": "2.1",
             "created": "2020-01-01T00:00:00.000Z", "definition_type": "statement",
-            "definition": {"statement": "x"}});
+            "definition": {"statement": "TLP:GREEN"}});
         let defaults = StixDefaults {
             tlp: Tlp::Green,
             confidence: 0.5,

@@ -24,7 +24,7 @@ use crate::store::NodeOfType;
 const FOLLOWED: usize = 200;
 /// Nodes whose times are compared with the one asked for, the best ones.
 const COMPARED: usize = 5_000;
-/// Largest workspace, in nodes, in which a question about a time alone is answered by reading all nodes of the type.
+/// Most nodes that a caller may see for whom a question about a time alone is answered by reading all of the type.
 const LISTED: usize = 20_000;
 
 /// What a step leads to: nodes of these kinds that pass this filter.
@@ -62,7 +62,9 @@ impl GraphCore {
             at.extend(kind.map(|kind| (*id, kind)));
         }
         let mut trail = Trail::default();
-        let mut answers = match in_first.filter(|_| named.is_empty() && target.len() <= LISTED) {
+        // Hidden nodes don't decide how a question is answered.
+        let is_listed = |_: &Period| named.is_empty() && target.count(&on_the_way) <= LISTED;
+        let mut answers = match in_first.filter(is_listed) {
             Some(period) => {
                 let mut answers = Answers::default();
                 answers.add_nodes_of_period(self.list_nodes_of_kinds(ask, first).await?, first.0, period);

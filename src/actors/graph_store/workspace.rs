@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
-use tokio::sync::{Notify, OnceCell, RwLock};
+use tokio::sync::{Notify, OnceCell};
 
 use crate::domain::error::DomainError;
 
@@ -14,9 +14,8 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// One workspace: its index once it has caught up, and the writes in flight to it.
 #[derive(Default)]
 pub(super) struct WorkspaceState {
-    /// Held while a transaction of the workspace runs, so that revisions are committed in order. Groups of notes share it;
-    /// their pipeline keeps them in order.
-    pub(super) writing: RwLock<()>,
+    /// Held while a transaction of the workspace runs, so that revisions are committed in order.
+    pub(super) writing: tokio::sync::Mutex<()>,
     pub(super) caught_up: OnceCell<()>,
     unindexed: Mutex<IndexBacklog>,
     /// Notified whenever a revision has reached the index.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{BatchView, CommitBatch, ReadBatch, StagingCore};
+use super::{BatchView, CommitBatch, ReadBatch, StagingCore, check_reviewable};
 use crate::actors::extractor::Extract;
 use crate::actors::graph_store::FindDuplicates;
 use crate::actors::worker::{Access, Tenant, Work};
@@ -44,9 +44,17 @@ pub struct Preview {
     pub default_confidence: Option<f64>,
 }
 
+/// The batch that a text was staged in.
+#[derive(Debug)]
+pub struct PreviewOutcome {
+    pub view: BatchView,
+    /// Whether the automatic mode has written something, nodes or evidence.
+    pub is_committed: bool,
+}
+
 impl Work for Preview {
     type Core = StagingCore;
-    type Reply = BatchView;
+    type Reply = PreviewOutcome;
     const NAME: &'static str = "preview";
     const ACCESS: Access = Access::Write;
 
@@ -59,10 +67,14 @@ impl Work for Preview {
         let batch = core.stage(&self, &read).await?;
         let Preview { by, mode, .. } = self;
         let mut late = None;
+        let mut is_committed = false;
         if mode == IngestMode::Auto {
             let by = by.clone();
             match core.commit_batch(CommitBatch { by, batch }).await {
-                Ok(_) => {}
+                Ok(result) => {
+                    let written = result.nodes_created + result.nodes_updated + result.evidence_created;
+                    is_committed = written > 0;
+                }
                 // The batch exists and must not be submitted again; it can be committed later by its own endpoint.
                 Err(error) if error.kind() == ErrorKind::Unavailable => late = Some(error),
                 Err(error) => return Err(error),
@@ -72,7 +84,7 @@ impl Work for Preview {
         view.batch
             .warnings
             .extend(late.map(|error| format!("not committed yet ({error}); commit the batch later")));
-        Ok(view)
+        Ok(PreviewOutcome { view, is_committed })
     }
 }
 
@@ -176,9 +188,8 @@ impl Marking {
     /// The marking requested, else the one the text states, else the default; the latter two are capped at the
     /// caller's clearance. If the text states a stricter one, every entity carries a warning.
     fn of(text: &str, asked: Option<Tlp>, clearance: Clearance) -> Result<Self, DomainError> {
-        if let Some(asked) = asked.filter(|asked| !clearance.permits(*asked)) {
-            let rule = format!("is marked {asked}, which nobody in this workspace could review");
-            return Err(DomainError::invalid("default_tlp", rule));
+        if let Some(asked) = asked {
+            check_reviewable("default_tlp", asked, clearance)?;
         }
         let stated = asked.or_else(|| tlp_hint(text));
         Ok(Self {
@@ -188,7 +199,8 @@ impl Marking {
     }
 }
 
-/// One extracted entity, to be staged. In auto mode an entity without a sensitivity warning is accepted at once.
+/// One extracted entity, to be staged. In auto mode an entity without a sensitivity warning is accepted at once, unless it
+/// is common software that the text doesn't say somebody used.
 fn entity(
     batch: Uuid,
     found: &ExtractedEntity,
@@ -221,7 +233,7 @@ fn entity(
         node_id: None,
         unmarked: marking.missing,
     };
-    if message.mode == IngestMode::Auto && !entity.is_sensitive() {
+    if message.mode == IngestMode::Auto && !entity.is_sensitive() && !found.is_unstated_dual_use() {
         entity.status = StagedStatus::Accepted;
     }
     entity

@@ -67,7 +67,7 @@ impl Work for CommitFeedItems {
         let found = core.store.feed_batch(ws, batch, highest).await?;
         let found = found.ok_or(DomainError::NotFound("batch"))?;
         // What is shown must be what counts: a marking may have been defined since.
-        core.renew_known(ws, found.feed_source_id.unwrap_or(batch))
+        core.renew_known(ws, found.feed_source_id.unwrap_or(batch), highest)
             .await?;
         let _turn = core.turn(ws, batch).await;
         let chosen = (items.as_deref(), MAX_ITEMS);

@@ -36,6 +36,7 @@ use crate::clock;
 use crate::config::FeedSettings;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
+use crate::domain::tlp::Tlp;
 use crate::outbound::GuardedClient;
 use crate::store::{INTERRUPTED, PULL_SILENCE, Store, interrupted_entry};
 
@@ -199,9 +200,9 @@ impl TaxiiPullerCore {
 
     /// Marks items again that wait for markings which are known by now: an earlier run was interrupted in between, or the
     /// definition came another way.
-    async fn renew_known(&self, ws: Uuid, source: Uuid) -> Result<(), DomainError> {
+    async fn renew_known(&self, ws: Uuid, source: Uuid, highest: Tlp) -> Result<(), DomainError> {
         let waiting = self.store.waiting_markings(ws, source).await?;
-        let known = self.store.feed_markings(ws, source, &waiting).await?;
+        let known = self.store.feed_markings(ws, source, (&waiting, highest)).await?;
         let known: Vec<String> = known.into_keys().collect();
         self.renew(ws, source, &known).await
     }

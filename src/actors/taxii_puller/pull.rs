@@ -20,9 +20,10 @@ use crate::domain::error::{DomainError, PullFailure};
 use crate::domain::feed::stage::Stager;
 use crate::domain::feed::{Feed, InputKind, PullProgress};
 use crate::domain::packing::unpack;
-use crate::domain::principal::Principal;
+use crate::domain::principal::{Principal, SUSPENDED};
 use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
 use crate::domain::stix::ingest::{StixDefaults, StixPlan, StixSupport};
+use crate::domain::stix::marking::learn;
 use crate::domain::stix::object::type_of_id;
 use crate::domain::stix::objects::Objects;
 use crate::domain::tlp::Tlp;
@@ -211,9 +212,12 @@ impl TaxiiPullerCore {
         let _place = place.ok_or(DomainError::Busy {
             actor: "taxii_puller",
         })?;
-        self.renew_known(ws, running.feed.id).await?;
+        let highest = running.by.workspace.clearance().highest();
+        self.require_active(ws).await?;
+        self.renew_known(ws, running.feed.id, highest).await?;
         loop {
             let page = self.unless_stopping(running.pull.next_page()).await?;
+            self.require_active(ws).await?;
             // The pull asks for no page beyond the last, which ends this loop.
             let page = page.map_err(failure)?.ok_or_else(already_ended_error)?;
             let last = page.last;
@@ -221,6 +225,15 @@ impl TaxiiPullerCore {
             if last {
                 return Ok(());
             }
+        }
+    }
+
+    /// Ends a pull whose workspace was suspended meanwhile: no page is staged from then on.
+    async fn require_active(&self, ws: Uuid) -> Result<(), DomainError> {
+        let workspace = self.store.workspace(ws).await?;
+        match workspace.is_some_and(|workspace| !workspace.suspended) {
+            true => Ok(()),
+            false => Err(pull_failed(PullFailure::Refused, SUSPENDED)),
         }
     }
 
@@ -235,6 +248,7 @@ impl TaxiiPullerCore {
 
     async fn stage(&self, running: &PullRun, page: PulledPage) -> Result<(), DomainError> {
         let (ws, source) = (running.by.workspace.id, running.feed.id);
+        let highest = running.by.workspace.clearance().highest();
         let received = PullProgress {
             pages: 1,
             objects: count(page.objects.len() + page.unreadable),
@@ -249,7 +263,7 @@ impl TaxiiPullerCore {
         // The same at each delivery, so that an object without times is the same version each time.
         let (default, filled_in) = (running.default_tlp, running.feed.created_at);
         let (plan, stager) = self
-            .plan_objects(ws, source, objects, (default, filled_in))
+            .plan_objects((ws, highest), source, objects, (default, filled_in))
             .await?;
         let staged = run_heavy(Some(ws), move || Ok(stager.page(plan))).await?;
         let (defined, definitions) = definitions_of(&staged.support)?;
@@ -314,17 +328,17 @@ impl TaxiiPullerCore {
     /// defaults.
     pub(super) async fn plan_objects(
         &self,
-        ws: Uuid,
+        (ws, highest): (Uuid, Tlp),
         source: Uuid,
         objects: Objects,
         (default, filled_in): (Tlp, DateTime<Utc>),
     ) -> Result<(StixPlan, Stager), DomainError> {
         let known = self
             .store
-            .feed_markings(ws, source, &objects.foreign_markings())
+            .feed_markings(ws, source, (&objects.referenced_markings(), highest))
             .await?;
         let mut markings = known.clone();
-        markings.extend(objects.defined_markings().clone());
+        learn(&mut markings, objects.defined_markings().clone());
         let stager = Stager {
             markings,
             default_tlp: default,

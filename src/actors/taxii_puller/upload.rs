@@ -58,7 +58,7 @@ impl Work for StageBundle {
             feed,
             default_tlp,
         } = self;
-        let ws = by.workspace.id;
+        let (ws, highest) = (by.workspace.id, by.workspace.clearance().highest());
         if let Some(level) = default_tlp {
             check_default(level, by.workspace.clearance())?;
         }
@@ -82,7 +82,7 @@ impl Work for StageBundle {
         };
         let source = feed.unwrap_or(batch.id);
         let (plan, stager) = core
-            .plan_objects(ws, source, objects, (batch.default_tlp, batch.now))
+            .plan_objects((ws, highest), source, objects, (batch.default_tlp, batch.now))
             .await?;
         let entry =
             AuditEntry::by(&by, "feed.upload", "feed_batch", Outcome::Success, batch.now).on(batch.id);

@@ -183,6 +183,7 @@ fn the_public_never_sees_more_than_green() {
         features: Vec::new(),
         created_at: DateTime::UNIX_EPOCH,
         is_operator: false,
+        suspended: false,
     };
     let demo = PublicDemo::new(workspace, Uuid::nil(), true);
     let clearance = demo.workspace().clearance();

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
+use super::dual_use::mark_with;
 use super::{EntityKind, Extractor, Gazetteer, Mention, stated_relations};
 use crate::domain::draft::identity;
 use crate::domain::naming::{self, Indicator};
@@ -23,11 +24,13 @@ pub fn entities_of(text: &str) -> Extraction {
     let mut found = EntityCollector::default();
     let places: Vec<usize> = hits.iter().map(|hit| found.add(text, hit)).collect();
     let relations = relations(text, &hits, &places, &found.entities);
-    Extraction {
+    let mut extraction = Extraction {
         entities: found.finish(),
         relations,
         warnings: Vec::new(),
-    }
+    };
+    mark_with(text, &hits, &mut extraction);
+    extraction
 }
 
 /// The entity of a bare name. An identifier or indicator decides its own type, whatever type was given; a name in the

@@ -4,11 +4,17 @@
 //! the forms in which documents are marked or readers are addressed: "stole confidential documents" and "the clusters
 //! do not share code" say nothing about the text itself.
 
+mod layout;
+mod levels;
+mod stated;
+mod table;
+mod words;
+
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::refang;
+pub use self::stated::tlp_hint;
 use crate::domain::staging::SENSITIVITY;
 use crate::domain::tlp::Tlp;
 use crate::domain::with_ascii_edges;
@@ -17,17 +23,6 @@ use crate::domain::with_ascii_edges;
 const MAX_PHRASES: usize = 5;
 /// Maximum characters of a phrase quoted in a warning.
 const QUOTED: usize = 80;
-
-/// FIRST TLP 1.0 and 2.0, in common spellings: `TLP:RED`, `TLP AMBER+STRICT`, `tlp-green`, `TLP v2.0: CLEAR`.
-static MARKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&with_ascii_edges(concat!(
-        r"(?i)\b(?:TLP|Traffic Light Protocol(?:[ \t]*\(TLP\))?)(?:[ \t]?v?[12](?:\.0)?)?",
-        r"(?:[ \t]*[:=_/\-\u{2010}-\u{2015}][ \t]*|[ \t]+)",
-        r"(RED|AMBER[ \t]*[+_\-][ \t]*(?:STRICT|PK)|(?-i:AMBER STRICT)|AMBER|GREEN|WHITE|CLEAR)\b",
-        r"|\bAMBER\+STRICT\b",
-    )))
-    .ok()
-});
 
 /// Nouns for a document and its contents.
 macro_rules! document {
@@ -132,29 +127,6 @@ static PHRASES: LazyLock<[(Tlp, Option<Regex>); 2]> = LazyLock::new(|| {
         .map(|(tlp, pattern)| (tlp, Regex::new(&with_ascii_edges(&pattern)).ok()))
 });
 
-/// The most restrictive TLP marking stated in the text.
-pub fn tlp_hint(text: &str) -> Option<Tlp> {
-    let plain = refang(text);
-    let markings = MARKING.as_ref()?.captures_iter(&plain);
-    markings
-        .map(|found| match found.get(1) {
-            Some(level) => level_of(level.as_str()),
-            None => Tlp::AmberPk,
-        })
-        .max()
-}
-
-fn level_of(written: &str) -> Tlp {
-    match written.to_ascii_uppercase().as_str() {
-        "RED" => Tlp::Red,
-        "AMBER" => Tlp::Amber,
-        "GREEN" => Tlp::Green,
-        "WHITE" | "CLEAR" => Tlp::White,
-        // AMBER with any separator before STRICT or PK.
-        _ => Tlp::AmberPk,
-    }
-}
-
 /// Reasons against marking the text's content `proposed`, one warning each.
 pub fn sensitivity(text: &str, proposed: Tlp) -> Vec<String> {
     let mut warnings = Vec::new();
@@ -164,8 +136,12 @@ pub fn sensitivity(text: &str, proposed: Tlp) -> Vec<String> {
         ));
     }
     let mut seen: Vec<String> = Vec::new();
+    let plain = layout::strip(&layout::decode(text));
+    let mut forms = vec![text];
+    forms.extend(Some(plain.as_str()).filter(|plain| *plain != text));
     for (asked, regex) in PHRASES.iter().filter(|(asked, _)| *asked > proposed) {
-        for found in regex.iter().flat_map(|regex| regex.find_iter(text)) {
+        let find = |regex: &'static Regex| forms.iter().flat_map(move |form| regex.find_iter(form));
+        for found in regex.iter().flat_map(find) {
             let phrase = phrase(found.as_str());
             let lower = phrase.to_lowercase();
             if warnings.len() > MAX_PHRASES || seen.contains(&lower) {

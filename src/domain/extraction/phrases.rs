@@ -45,7 +45,7 @@ const LABEL: &str = r"(?:threat |ransomware |hacking |hacker |espionage )?(?:gro
 const AUX: &str = r"(?:(?:has|have|had|is|are|was|were|been|also|often|frequently|commonly|recently|then|subsequently|primarily|actively|typically|previously|repeatedly|observed|seen|known|to) )*";
 const FILLER: &str = r"(?:(?:the|a|an|its|their|both|custom|new|known|popular|modular|malicious|public|publicly available|open-source|commercial|legitimate|critical|zero-day|command-and-control|c2|malware|tools?|backdoors?|ransomware|trojan|loader|implant|wiper|server|servers|at|domain|address|ip|host|vulnerability|flaw|technique|techniques|framework|payload|file|called|named|dubbed|known as|such as|including|like|tracked as|group|actor|threat|credential|dumping|dumper|variant|of|post-exploitation|remote access|infostealer|stealer) )*";
 /// Words that negate or qualify a statement.
-const DOUBT: &str = r"(?i)\b(?:not|no|never|neither|nor|without|may|might|could|would|should|can|if|whether|unlikely|unclear|allegedly|reportedly|possibly|perhaps|suspected|suspects|likely|unconfirmed|denied|denies|deny|cannot|unrelated|rather than|instead of|claims|claimed|hypothetical|false|similar)\b|n't\b";
+pub(super) const DOUBT: &str = r"(?i)\b(?:not|no|never|neither|nor|without|may|might|could|would|should|can|if|whether|unlikely|unclear|allegedly|reportedly|possibly|perhaps|suspected|suspects|likely|unconfirmed|denied|denies|deny|cannot|unrelated|rather than|instead of|claims|claimed|hypothetical|false|similar)\b|n't\b";
 
 /// Words before a name that keep it from being the subject of the following verb.
 pub(super) const NOT_A_SUBJECT: &[&str] = &[

@@ -10,6 +10,7 @@ use std::ops::Range;
 use crate::domain::node::wire_enum;
 
 use super::kind::{EntityKind, Mention};
+pub(super) use super::phrases::DOUBT as DOUBT_WORDS;
 use super::phrases::{ALIAS, CLAUSE, DOUBTFUL, LISTED, MEMBERS, NOT_A_SUBJECT, PATTERNS, RelationPattern};
 use super::source::is_one_of;
 
@@ -226,7 +227,7 @@ fn is_doubtful(text: &str, sentence: &Range<usize>) -> bool {
 }
 
 /// The sentence around a span; bounded, so texts without full stops stay cheap.
-fn sentence(text: &str, start: usize, end: usize) -> Range<usize> {
+pub(super) fn sentence(text: &str, start: usize, end: usize) -> Range<usize> {
     let mut floor = start.saturating_sub(400);
     while !text.is_char_boundary(floor) {
         floor += 1;

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::domain::packing::unpack;
 use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
-use crate::domain::stix::marking::{self, ObjectMarking};
+use crate::domain::stix::marking::{self, Conflict, ObjectMarking};
 use crate::domain::stix::object::{flag, type_of_id};
 use crate::domain::tlp::Tlp;
 
@@ -15,6 +15,10 @@ const MAX_MARKINGS: usize = 3;
 const MAX_UNDEFINED: usize = 50;
 /// Start of the warning about undefined markings, by which a later definition finds it.
 const UNDEFINED: &str = "undefined marking: ";
+/// Start of the warning about two levels.
+const CONFLICT: &str = "two markings: ";
+/// The warning about an object without a marking.
+const UNMARKED: &str = "states no marking: the default of the feed is proposed";
 
 /// An object to be staged.
 #[derive(Debug, Clone)]
@@ -38,6 +42,8 @@ pub struct ProposedMarking {
     pub stated: Option<Tlp>,
     /// Its undefined markings.
     pub undefined: Vec<String>,
+    /// What it says of itself and what its markings say, where these differ.
+    pub conflict: Option<Conflict>,
 }
 
 /// A page or bundle, ready to be staged.
@@ -47,6 +53,19 @@ pub struct StagedPage {
     /// Markings, identities and other objects that items refer to.
     pub support: Vec<StixSupport>,
     pub skipped: SkipReport,
+}
+
+impl StagedObject {
+    /// Keeps the marking of the stored version, if this one would be marked lower and states no marking.
+    pub fn keep_marking_of_stored(&mut self, stored: Tlp) {
+        if self.marking.stated.is_none() && self.marking.tlp < stored {
+            self.marking.tlp = stored;
+            self.warnings.retain(|warning| warning != UNMARKED);
+            self.warnings.push(format!(
+                "states no marking: {stored} of the stored version is proposed"
+            ));
+        }
+    }
 }
 
 impl StagedPage {
@@ -131,6 +150,8 @@ pub fn propose_marking(object: &Map<String, Value>, markings: &Markings, default
         tlp,
         stated,
         undefined,
+        conflict,
+        ..
     }) = marking::object_marking(object, markings, default)
     else {
         return ProposedMarking::HIDDEN;
@@ -139,6 +160,7 @@ pub fn propose_marking(object: &Map<String, Value>, markings: &Markings, default
         tlp,
         stated,
         undefined,
+        conflict,
     }
 }
 
@@ -148,6 +170,7 @@ impl ProposedMarking {
         tlp: Tlp::Red,
         stated: Some(Tlp::Red),
         undefined: Vec::new(),
+        conflict: None,
     };
 
     fn warnings(&self) -> Vec<String> {
@@ -161,14 +184,28 @@ impl ProposedMarking {
                 .collect();
             warnings.push(format!("{UNDEFINED}{}", named.join(", ")));
         } else if self.stated.is_none() {
-            warnings.push("states no marking: the default of the feed is proposed".to_owned());
+            warnings.push(UNMARKED.to_owned());
+        }
+        if let Some(conflict) = self.conflict {
+            warnings.push(format!("{CONFLICT}{conflict}"));
         }
         warnings
     }
 
+    /// Says why an item keeps a stricter marking than it has by itself.
+    pub fn note_kept(&self, kept: Tlp, warnings: &mut Vec<String>) {
+        if kept > self.tlp {
+            warnings.retain(|warning| warning != UNMARKED);
+            warnings.push(format!(
+                "{kept} stays proposed: the marking that was defined later states no level"
+            ));
+        }
+    }
+
     /// Brings an item's warnings up to date when one of its markings has been defined.
     pub fn renew(&self, warnings: &mut Vec<String>) {
-        warnings.retain(|warning| !warning.starts_with(UNDEFINED));
+        let renewed = [UNDEFINED, CONFLICT, UNMARKED];
+        warnings.retain(|warning| !renewed.iter().any(|start| warning.starts_with(start)));
         warnings.extend(self.warnings());
     }
 }
@@ -176,4 +213,47 @@ impl ProposedMarking {
 /// The type of a staged object.
 pub fn stix_type(stix_id: &str) -> &str {
     type_of_id(stix_id).unwrap_or("unknown")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const RED: &str = "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed";
+    const LICENCE: &str = "marking-definition--11111111-1111-4111-8111-111111111111";
+
+    fn proposal(object: Value, known: &Markings) -> ProposedMarking {
+        propose_marking(object.as_object().unwrap(), known, Tlp::Green)
+    }
+
+    #[test]
+    fn an_item_is_marked_by_the_rules_of_an_ingest_and_says_what_is_odd() {
+        let unknown = Markings::new();
+        let conflict = proposal(
+            json!({"labels": ["tlp:white"], "object_marking_refs": [RED]}),
+            &unknown,
+        );
+        assert_eq!((conflict.tlp, conflict.stated), (Tlp::Red, Some(Tlp::Red)));
+        let warnings = conflict.warnings();
+        assert_eq!(
+            warnings,
+            ["two markings: labels says TLP:WHITE, and its markings say TLP:RED: TLP:RED counts"]
+        );
+
+        let marked = json!({"object_marking_refs": [LICENCE]});
+        let undefined = proposal(marked.clone(), &unknown);
+        let mut warnings = undefined.warnings();
+        assert_eq!(undefined.tlp, Tlp::Amber);
+        assert_eq!(warnings, [format!("undefined marking: {LICENCE}")]);
+        let defined = proposal(marked, &Markings::from([(LICENCE.to_owned(), None)]));
+        defined.renew(&mut warnings);
+        assert_eq!(warnings, [UNMARKED]);
+        defined.note_kept(Tlp::Amber, &mut warnings);
+        assert_eq!(
+            warnings,
+            ["TLP:AMBER stays proposed: the marking that was defined later states no level"]
+        );
+    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName};
-use super::{IngestBody, ItemPlan, bounds, digest, json_text, or_default, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, or_default, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
@@ -18,7 +18,7 @@ use crate::domain::tlp::{Tlp, TlpInput};
 pub struct AnalystEntries {
     #[schema(min_items = 1, max_items = 10000)]
     nodes: Vec<AnalystNode>,
-    /// TLP:GREEN if absent.
+    /// TLP:GREEN if absent. An entry whose text states a stricter marking takes that one.
     #[schema(value_type = Option<TlpInput>)]
     default_tlp: Option<Tlp>,
     /// 0.8 if absent.
@@ -63,7 +63,7 @@ impl IngestBody for AnalystEntries {
 fn drafts_of(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     for entry in nodes {
-        let tlp = entry.tlp.unwrap_or(defaults.tlp);
+        let tlp = marking_of(entry.tlp, defaults.tlp, [&*entry.name, &*entry.description]);
         let (key, merge_by_name) = identity_of(entry.node_type, &entry.name);
         let raw = json_text(json!({
             "name": entry.name, "node_type": entry.node_type, "description": entry.description, "tlp": tlp,

@@ -19,10 +19,11 @@ pub use self::osint::OsintItems;
 pub use self::report::Report;
 use super::draft::{Drafts, JsonText};
 use super::error::DomainError;
-use super::extraction::indicator_properties;
+use super::extraction::{indicator_properties, tlp_hint};
 use super::misp::SkipCounts;
 use super::naming::indicator_of;
 use super::node::NodeType;
+use super::tlp::Tlp;
 
 /// The request body of an ingest endpoint. Serde checks its types, `plan` its rules.
 pub trait IngestBody: DeserializeOwned + Send + 'static {
@@ -80,6 +81,11 @@ fn with_value(node_type: NodeType, name: &str, mut properties: Map<String, Value
         }
     }
     properties
+}
+
+/// Rule: an item is marked as it says; one that says nothing takes the stricter of the default and what its texts state.
+fn marking_of<'t>(own: Option<Tlp>, default: Tlp, texts: impl IntoIterator<Item = &'t str>) -> Tlp {
+    own.unwrap_or_else(|| texts.into_iter().filter_map(tlp_hint).fold(default, Tlp::max))
 }
 
 fn digest(original: &JsonText) -> String {

@@ -6,7 +6,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName, SharedText, TagText};
-use super::{IngestBody, ItemPlan, bounds, digest, json_text, or_default, present, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
@@ -21,7 +21,7 @@ pub struct OsintItems {
     collector: String,
     #[schema(min_items = 1, max_items = 10000)]
     items: Vec<OsintItem>,
-    /// TLP:AMBER if absent.
+    /// TLP:AMBER if absent. An item whose text states a stricter marking takes that one.
     #[schema(value_type = Option<TlpInput>)]
     default_tlp: Option<Tlp>,
     /// 0.5 if absent.
@@ -85,7 +85,7 @@ impl OsintItem {
 fn drafts_of(collector: &str, items: &[OsintItem], defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     for item in items {
-        let tlp = item.tlp.unwrap_or(defaults.tlp);
+        let tlp = marking_of(item.tlp, defaults.tlp, [&*item.title, &*item.description]);
         let node_type = item.node_type.unwrap_or_else(|| infer_type(item));
         let raw = json_text(json!({
             "collector": collector, "title": item.title, "description": item.description, "url": item.url,
@@ -196,6 +196,24 @@ mod tests {
         ] {
             assert_eq!(infer_type(&item(title)), want, "{title}");
         }
+    }
+
+    #[test]
+    fn an_unmarked_item_takes_the_stricter_marking_that_its_text_states() {
+        let of = |tlp, description: &str| {
+            let item = OsintItem {
+                tlp,
+                description: description.into(),
+                ..item("A")
+            };
+            let drafts = drafts_of("rss", &[item], DEFAULTS);
+            assert_eq!(drafts.nodes[0].tlp, drafts.evidence[0].tlp);
+            drafts.nodes[0].tlp
+        };
+        assert_eq!(of(None, "**TLP:** RED"), Tlp::Red);
+        assert_eq!(of(None, "The TLP is not red."), Tlp::Green);
+        assert_eq!(of(None, "TLP:CLEAR"), Tlp::Green);
+        assert_eq!(of(Some(Tlp::Amber), "TLP:RED"), Tlp::Amber);
     }
 
     #[test]

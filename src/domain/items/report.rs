@@ -5,7 +5,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName, SharedText};
-use super::{IngestBody, ItemPlan, bounds, digest, json_text, or_default, present, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{
     Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, PassageDraft, identity,
@@ -27,7 +27,7 @@ pub struct Report {
     source_name: Option<String>,
     #[schema(min_items = 1, max_items = 10000)]
     content_blocks: Vec<ReportBlock>,
-    /// TLP:GREEN if absent.
+    /// TLP:GREEN if absent. A block whose text states a stricter marking takes that one.
     #[serde(skip_serializing)]
     #[schema(value_type = Option<TlpInput>)]
     default_tlp: Option<Tlp>,
@@ -94,15 +94,19 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     let source = report.source_name.clone().unwrap_or_else(|| report.title.clone());
     let raw = json_text(json!(report));
-    let marking = |block: &ReportBlock| block.tlp.unwrap_or(defaults.tlp);
+    // A marking in the title is that of the whole report.
+    let default = marking_of(None, defaults.tlp, [&*report.title]);
+    let defaults = ItemDefaults {
+        tlp: default,
+        ..defaults
+    };
+    let marking = |block: &ReportBlock| {
+        let texts = [Some(&*block.description), block.excerpt.as_deref()];
+        marking_of(block.tlp, defaults.tlp, texts.into_iter().flatten())
+    };
+    let markings: Vec<Tlp> = report.content_blocks.iter().map(marking).collect();
     // The report as a whole has the marking of its most restricted block.
-    let whole = report
-        .content_blocks
-        .iter()
-        .map(marking)
-        .max()
-        .unwrap_or(defaults.tlp)
-        .max(defaults.tlp);
+    let whole = markings.iter().copied().fold(defaults.tlp, Tlp::max);
     drafts.evidence.push(EvidenceDraft {
         identity: identity([
             "report",
@@ -119,11 +123,11 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
         tlp: whole,
         raw,
     });
-    for block in &report.content_blocks {
+    for (block, &marking) in report.content_blocks.iter().zip(&markings) {
         let (key, merge_by_name) = identity_of(block.node_type, &block.entity_name);
         // The report's own texts have its marking. A block with a lower one shows them only if
         // they are at most GREEN.
-        let shown = marking(block) >= defaults.tlp || defaults.tlp <= Tlp::Green;
+        let shown = marking >= defaults.tlp || defaults.tlp <= Tlp::Green;
         let properties = present([
             ("report", json!(shown.then_some(&report.title))),
             ("source_url", json!(block.source_url)),
@@ -136,25 +140,25 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
             description: block.description.clone(),
             source: if shown { source.clone() } else { "report".into() },
             source_type: "report",
-            tlp: marking(block),
+            tlp: marking,
             confidence: block.confidence.map_or(defaults.confidence, Confidence::value),
             properties: with_value(block.node_type, &block.entity_name, properties).into(),
             evidence: vec![0],
             merge_by_name,
         });
     }
-    for (place, block) in report.content_blocks.iter().enumerate() {
+    for ((place, block), &marking) in report.content_blocks.iter().enumerate().zip(&markings) {
         let confidence = block.confidence.map_or(defaults.confidence, Confidence::value);
         for text in [Some(&block.description), block.excerpt.as_ref()]
             .into_iter()
             .flatten()
         {
-            add_stated_edges(text, marking(block), confidence, &mut drafts);
+            add_stated_edges(text, marking, confidence, &mut drafts);
         }
         let excerpt = block.excerpt.as_deref().and_then(passage_of);
         drafts.passages.extend(excerpt.map(|text| PassageDraft {
             about: [place; 2],
-            tlp: marking(block),
+            tlp: marking,
             text,
         }));
     }

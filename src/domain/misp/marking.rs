@@ -4,7 +4,7 @@
 //! the enclosing event and object. An undefined marking is refused, never replaced by a default.
 
 use super::wire::{Distribution, Tag};
-use crate::domain::tlp::Tlp;
+use crate::domain::tlp::{Tlp, level_of_tag};
 
 /// The meaning of a set of tags.
 #[derive(Debug, Clone, Default)]
@@ -52,21 +52,9 @@ pub(super) fn read_tags<'t>(tags: impl IntoIterator<Item = &'t Tag>) -> Result<T
     Ok(read)
 }
 
-/// The level of a tag of the `tlp` taxonomy; `None` for other tags.
+/// The level that a tag states; `None` for tags about something else.
 fn tlp_of(tag: &str) -> Result<Option<Tlp>, UnknownMarking> {
-    let unquoted = tag.trim().trim_matches('"');
-    let Some((namespace, level)) = unquoted.split_once(':') else {
-        return Ok(None);
-    };
-    if !namespace.trim().eq_ignore_ascii_case("tlp") {
-        return Ok(None);
-    }
-    let level = level.trim().trim_matches('"').to_ascii_lowercase();
-    // In the taxonomy, but not levels: they leave the audience unknown or exclude someone. RED is always safe.
-    if level == "unclear" || level.starts_with("ex:") {
-        return Ok(Some(Tlp::Red));
-    }
-    level.parse().map(Some).map_err(|_| {
+    level_of_tag(tag).transpose().map_err(|_| {
         let shown: String = tag.chars().take(60).collect();
         UnknownMarking(shown)
     })

@@ -4,14 +4,15 @@
 //! is missing or weaker, and a confidence if it has none), no reference dangles, and a bundle that fails validation is
 //! never exported.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
+use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::marking;
-use super::object::{retain_refs, text, texts, visit_refs};
+use super::object::{format_timestamp, modified_of, retain_refs, text, texts, visit_refs};
 use super::schema::{StixValidator, Violation};
 use crate::domain::tlp::Tlp;
 
@@ -22,6 +23,20 @@ pub struct ExportObject {
     pub tlp: Tlp,
     /// 0 to 1; `None` for objects that have no confidence, such as markings.
     pub confidence: Option<f64>,
+    /// When the row was last changed here, as far as an export shows it.
+    pub changed_at: Option<DateTime<Utc>>,
+}
+
+impl ExportObject {
+    /// A marking-definition, which has no marking of its own.
+    pub fn of_definition(raw: Map<String, Value>) -> Self {
+        Self {
+            raw,
+            tlp: Tlp::White,
+            confidence: None,
+            changed_at: None,
+        }
+    }
 }
 
 /// The contents of an export; all of it has passed the caller's clearance.
@@ -33,9 +48,9 @@ pub struct ExportParts {
 }
 
 impl ExportParts {
-    /// Referenced ids that are neither among the parts nor built in.
-    pub fn missing_refs(&self) -> HashSet<String> {
-        let mut missing = HashSet::new();
+    /// Referenced ids that are neither among the parts nor built in, in order.
+    pub fn missing_refs(&self) -> BTreeSet<String> {
+        let mut missing = BTreeSet::new();
         let own: HashSet<&str> = self
             .objects()
             .filter_map(|object| text(&object.raw, "id"))
@@ -80,11 +95,15 @@ pub struct ExportedBundle {
     objects: Vec<Map<String, Value>>,
 }
 
-/// Builds and validates the bundle.
+/// Builds and validates the bundle. The same parts give the same objects in the same order: the nodes as they come, all
+/// others by their ids.
 ///
 /// # Errors
 /// Every STIX 2.1 rule that the bundle breaks; nothing may be exported then.
-pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
+pub fn bundle(mut parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
+    for unordered in [&mut parts.supporting, &mut parts.relationships] {
+        unordered.sort_by(|one, other| text(&one.raw, "id").cmp(&text(&other.raw, "id")));
+    }
     let mut objects: Vec<Map<String, Value>> = Vec::new();
     for object in parts
         .supporting
@@ -99,7 +118,7 @@ pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
         .filter_map(|o| text(o, "id"))
         .map(str::to_owned)
         .collect();
-    let keep = |id: &str| included.contains(id) || marking::is_built_in(id);
+    let keep = |id: &str| included.contains(id) || marking::has_definition(id);
     let mut markings: BTreeMap<String, Value> = BTreeMap::new();
     for object in &mut objects {
         retain_refs(object, &keep);
@@ -129,6 +148,7 @@ fn with_row_marking(object: ExportObject) -> Map<String, Value> {
         mut raw,
         tlp,
         confidence,
+        changed_at,
     } = object;
     if text(&raw, "type") == Some("marking-definition") {
         return raw;
@@ -150,9 +170,25 @@ fn with_row_marking(object: ExportObject) -> Map<String, Value> {
     }
     if let Some(confidence) = confidence {
         let percent = (confidence * 100.0).round().clamp(0.0, 100.0) as u8;
-        raw.entry("confidence").or_insert_with(|| percent.into());
+        let own = raw.entry("confidence").or_insert_with(|| percent.into());
+        if changed_at.is_some() {
+            *own = percent.into();
+        }
+    }
+    if let Some(changed) = changed_at {
+        set_modified(&mut raw, changed);
     }
     raw
+}
+
+/// Sets `modified` to the time of a change made here. Rule: a changed object is newer than the version that was
+/// received, and an unchanged one keeps its time.
+fn set_modified(raw: &mut Map<String, Value>, changed: DateTime<Utc>) {
+    let received = modified_of(raw).map(|received| received + TimeDelta::milliseconds(1));
+    let time = received.map_or(changed, |received| changed.max(received));
+    if (1..=9999).contains(&time.year()) {
+        raw.insert("modified".to_owned(), format_timestamp(time).into());
+    }
 }
 
 /// The violations as one line of text for an error body.

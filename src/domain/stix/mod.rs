@@ -13,3 +13,4 @@ pub mod schema;
 pub mod sco;
 pub mod skip_report;
 pub mod synthesize;
+pub mod versions;

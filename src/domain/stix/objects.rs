@@ -10,10 +10,11 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::complete;
-use super::marking::{self, Markings};
+use super::marking::{self, DefinitionLevel, Markings};
 use super::object::{modified_of, text, type_of_id, visit_refs};
 use super::schema::StixValidator;
 use super::skip_report::SkipReport;
+use crate::domain::tlp::Tlp;
 
 /// Why an object could not be parsed, and its index in the list.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +44,6 @@ struct ObjectEntry {
 /// The role of an object for the others of its bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    Marking,
     Identity,
     Other,
 }
@@ -95,14 +95,6 @@ impl Objects {
 
     fn complete(mut self, text: String) -> Self {
         self.text = text;
-        for at in self.positions_of(Role::Marking) {
-            if let Some((id, level)) = self
-                .object(&at)
-                .and_then(|definition| parse_definition(&definition))
-            {
-                self.defined.insert(id, level);
-            }
-        }
         self
     }
 
@@ -137,10 +129,14 @@ impl Objects {
                 self.referenced.insert(id.to_owned());
             }
         });
-        let role = match kind {
-            "marking-definition" => Role::Marking,
-            "identity" => Role::Identity,
-            _ => Role::Other,
+        if kind == "marking-definition" {
+            // Also of one that is dropped below: no definition weakens another one with its id.
+            marking::learn(&mut self.defined, parse_definition(&object));
+        }
+        let role = if kind == "identity" {
+            Role::Identity
+        } else {
+            Role::Other
         };
         let (kept, modified) = (ObjectEntry { at, role }, modified_of(&object));
         let Some(known) = newest.get_mut(id) else {
@@ -159,13 +155,10 @@ impl Objects {
         self.skipped.add_invalid(kind, id, rule.into());
     }
 
-    /// Ids of referenced markings that are neither built in nor defined among the objects.
-    pub fn foreign_markings(&self) -> Vec<String> {
-        let foreign = self
-            .referenced
-            .iter()
-            .filter(|id| !self.defined.contains_key(*id));
-        foreign.cloned().collect()
+    /// Ids of referenced markings that are not built in. Those defined among the objects are included, because an
+    /// earlier definition may be stricter.
+    pub fn referenced_markings(&self) -> Vec<String> {
+        self.referenced.iter().cloned().collect()
     }
 
     /// The markings defined among the objects.
@@ -222,14 +215,16 @@ impl From<Vec<Value>> for Objects {
     }
 }
 
-/// The id of a marking-definition and the level it states. An invalid one that states no level defines nothing: it is
-/// not stored, so objects it marks would be exported without it.
-fn parse_definition(definition: &Map<String, Value>) -> Option<(String, Option<crate::domain::tlp::Tlp>)> {
+/// The id of a marking-definition and the level it states. One that is not valid STIX and states no level defines
+/// nothing, and neither does one whose level can't be read.
+fn parse_definition(definition: &Map<String, Value>) -> Option<(String, Option<Tlp>)> {
     let id = text(definition, "id")?.to_owned();
     let mut whole = definition.clone();
     complete::fill_required(&mut whole, DateTime::UNIX_EPOCH);
     let whole = Value::Object(whole);
-    let level = marking::level_of(&whole).ok()?;
-    let counts = level.is_some() || StixValidator::shared().object(&whole).is_empty();
-    counts.then_some((id, level))
+    match marking::level_of(&whole) {
+        DefinitionLevel::Level(level) => Some((id, Some(level))),
+        DefinitionLevel::Statement if StixValidator::shared().object(&whole).is_empty() => Some((id, None)),
+        DefinitionLevel::Statement | DefinitionLevel::Unreadable => None,
+    }
 }

@@ -457,6 +457,7 @@ fn ids((batch, item): &(String, String)) -> Result<(Uuid, ItemId), DomainError> 
     ),
     responses(
         (status = 200, description = "What became of the items.", body = CommitAnswer),
+        (status = 400, description = "An item can't be committed, or the body has fields but not `item_ids`."),
         (status = 409, description = "An item was changed meanwhile."),
     )
 )]
@@ -467,7 +468,7 @@ async fn commit(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let batch = id_of(&id, "batch")?;
-    let body: CommitBody = body::json_or_empty(payload, COMMIT).await?;
+    let body: CommitBody = body::json_or_empty(payload, COMMIT, &["item_ids"]).await?;
     let message = CommitFeedItems {
         by: caller.by,
         batch,

@@ -189,7 +189,8 @@ async fn within_total(
     Ok(())
 }
 
-/// Authenticates the caller and counts the request against the limit of its workspace.
+/// Authenticates the caller and counts the request against the limit of its workspace. Every credential passes here, so
+/// this is also where a suspended workspace is refused.
 async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let state = state_of(request)?;
     let ip = client_ip(request, &state.settings.server.trusted_proxies);
@@ -204,6 +205,7 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     };
     let limit = state.settings.tier_limit(by.workspace.tier);
     count(request, RateKey::Workspace(by.workspace.id), &[(limit, HOUR)]).await?;
+    by.workspace.require_active()?;
     Ok(by)
 }
 
@@ -219,7 +221,7 @@ pub(super) fn has_credential(request: &HttpRequest) -> bool {
 }
 
 /// The credential of the request: a bearer token, or an API key in either header. Two different ones are an error.
-fn read_credential(request: &HttpRequest) -> Result<RequestCredential, DomainError> {
+pub(super) fn read_credential(request: &HttpRequest) -> Result<RequestCredential, DomainError> {
     const MISSING: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
     let header = |name: &str| -> Result<Option<SecretString>, DomainError> {
         let mut values = request.headers().get_all(name);

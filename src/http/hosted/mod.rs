@@ -13,6 +13,7 @@ mod media_type;
 mod nodes;
 mod oauth;
 mod openapi;
+mod operator;
 mod pilot;
 mod query;
 mod recall;
@@ -37,6 +38,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     demo::configure(cfg);
     oauth::configure(cfg);
     admin::configure(cfg);
+    operator::configure(cfg);
     ingest::configure(cfg);
     staging::configure(cfg);
     feeds::configure(cfg);

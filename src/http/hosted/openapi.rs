@@ -11,7 +11,7 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
-    admin, audit, auth, demo, feeds, health, ingest, nodes, oauth, pilot, recall, resource, staging,
+    admin, audit, auth, demo, feeds, health, ingest, nodes, oauth, operator, pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
 use crate::http::openapi::Conventions;
@@ -110,6 +110,7 @@ fn document() -> utoipa::openapi::OpenApi {
         feeds::Docs::openapi(),
         audit::Docs::openapi(),
         admin::Docs::openapi(),
+        operator::Docs::openapi(),
         pilot::Docs::openapi(),
         Docs::openapi(),
     ] {

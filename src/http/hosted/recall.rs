@@ -213,7 +213,8 @@ async fn session(
             content_type = "application/stix+json;version=2.1",
             headers((
                 "X-Held-Back" = u64,
-                description = "Objects withheld because a marking of theirs is not defined; absent if there are none."
+                description = "Objects withheld because a marking of theirs is not defined or may not leave; absent if \
+                               there are none."
             ))
         ),
         (
@@ -224,7 +225,7 @@ async fn session(
         (
             status = 422,
             description = "The bundle breaks a rule of STIX, named in `details`; or every object is held back.",
-            headers(("X-Held-Back" = u64, description = "Objects withheld because a marking of theirs is not defined."))
+            headers(("X-Held-Back" = u64, description = "Objects withheld because a marking of theirs is not defined or may not leave."))
         ),
     )
 )]

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::error::HostedError;
 use super::guard::{Guarded, RecallWrite};
 use super::{body_of, id_of, resource};
-use crate::actors::staging::{BatchView, CommitBatch, DecideEntity, Preview, ReadBatch};
+use crate::actors::staging::{CommitBatch, DecideEntity, Preview, PreviewOutcome, ReadBatch};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
@@ -61,6 +61,7 @@ impl PreviewBody {
 struct DecisionBody {
     status: StagedStatus,
     resolved_tlp: Option<Tlp>,
+    accept_marking: Option<bool>,
     merge_target_id: Option<Uuid>,
 }
 
@@ -79,8 +80,11 @@ enum DecisionSchema {
 struct Merge {
     #[schema(pattern = "^merged$", example = "merged")]
     status: String,
+    /// At most what the workspace may see.
     #[schema(value_type = Option<TlpInput>)]
     resolved_tlp: Option<Tlp>,
+    /// An entity with a TLP sensitivity warning is merged only with `resolved_tlp` or with `true` here.
+    accept_marking: Option<bool>,
     merge_target_id: Uuid,
 }
 
@@ -89,8 +93,11 @@ struct Merge {
 struct Verdict {
     #[schema(pattern = "^(?:pending|accepted|rejected|uncertain)$", example = "accepted")]
     status: String,
+    /// At most what the workspace may see.
     #[schema(value_type = Option<TlpInput>)]
     resolved_tlp: Option<Tlp>,
+    /// An entity with a TLP sensitivity warning is accepted only with `resolved_tlp` or with `true` here.
+    accept_marking: Option<bool>,
 }
 
 impl From<DecisionBody> for Decision {
@@ -98,6 +105,7 @@ impl From<DecisionBody> for Decision {
         Self {
             status: body.status,
             resolved_tlp: body.resolved_tlp,
+            accept_marking: body.accept_marking.unwrap_or(false),
             merge_target: body.merge_target_id,
         }
     }
@@ -109,7 +117,7 @@ struct PreviewAnswer {
     batch_id: Uuid,
     summary: Summary,
     entities: Vec<StagedEntity>,
-    /// Whether everything was committed at once.
+    /// Whether the automatic mode has written something at once; false if all of it waits for a review.
     #[schema(example = false)]
     auto_ingest: bool,
     /// About the whole text, such as an unreachable language model.
@@ -119,12 +127,13 @@ struct PreviewAnswer {
 }
 
 impl PreviewAnswer {
-    fn of(view: BatchView, mode: IngestMode) -> Self {
+    fn of(outcome: PreviewOutcome) -> Self {
+        let view = outcome.view;
         Self {
             success: true,
             batch_id: view.batch.id,
             summary: view.batch.summary,
-            auto_ingest: mode == IngestMode::Auto && !view.entities.iter().any(StagedEntity::awaits_commit),
+            auto_ingest: outcome.is_committed,
             entities: view.entities,
             warnings: view.batch.warnings,
         }
@@ -193,8 +202,8 @@ async fn preview(
         body_of(&caller.by, &state, payload, |body| body::parse(&body)).await?;
     let mode = body.ingest_mode.unwrap_or(IngestMode::Review);
     let message = body.into_message(caller.by, mode)?;
-    let view = state.staging.call_with(message, load).await?;
-    Ok(HttpResponse::Ok().json(PreviewAnswer::of(view, mode)))
+    let outcome = state.staging.call_with(message, load).await?;
+    Ok(HttpResponse::Ok().json(PreviewAnswer::of(outcome)))
 }
 
 /// A staging batch with its entities.
@@ -243,7 +252,8 @@ async fn commit(
     }))
 }
 
-/// Records the decision on a staged entity.
+/// Records the decision on a staged entity. One with a TLP sensitivity warning is accepted or merged only with
+/// `resolved_tlp` or `accept_marking`.
 #[utoipa::path(
     patch,
     path = "/api/ingest/staging/{id}",

@@ -19,6 +19,7 @@ use super::error::{KEY_REQUIRED, LocalError, SET_A_KEY};
 use super::{LocalState, address_of};
 use crate::actors::rate_limiter::{Network, RateKey};
 use crate::domain::error::DomainError;
+use crate::http::host::names_this_machine;
 
 pub(super) const FOREIGN_PAGE: &str =
     "Requests of web pages from elsewhere are refused while no API key is set";
@@ -131,17 +132,6 @@ fn only<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ()> {
         (Ok(text), None) => Ok(Some(text)),
         (Ok(_) | Err(_), _) => Err(()),
     }
-}
-
-fn names_this_machine(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
@@ -14,7 +15,7 @@ use crate::domain::draft::{EvidenceDraft, JsonText, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
-use crate::store::rows::{NodeRow, corrupt, tlp};
+use crate::store::rows::{NodeRow, corrupt, later_than, tlp};
 
 /// Maximum length of a list produced by merging.
 const MAX_UNITED: usize = 2000;
@@ -41,6 +42,8 @@ pub(super) struct MergedNode {
     properties: Option<Map<String, Value>>,
     new: bool,
     changed: bool,
+    /// Whether an export shows a change.
+    exported: bool,
 }
 
 impl MergedNode {
@@ -50,6 +53,7 @@ impl MergedNode {
             properties: None,
             new: true,
             changed: true,
+            exported: false,
         }
     }
 
@@ -59,6 +63,7 @@ impl MergedNode {
             properties: None,
             new: false,
             changed: false,
+            exported: false,
         }
     }
 
@@ -70,7 +75,13 @@ impl MergedNode {
         self.changed
     }
 
-    pub(super) fn into_row(mut self) -> NodeRow {
+    /// The row. Rule: a change that an export shows is later than any time under which the node has left, and nothing
+    /// else changes that time.
+    pub(super) fn into_row(mut self, now: DateTime<Utc>) -> NodeRow {
+        if self.exported {
+            let left = self.row.changed_at.or(self.row.modified);
+            self.row.changed_at = Some(later_than(left.max(Some(self.row.ingested_at)), now));
+        }
         if let Some(properties) = self.properties {
             self.row.properties = Value::Object(properties).to_string();
         }
@@ -93,12 +104,18 @@ impl MergedNode {
     /// Merges the content of a draft.
     pub(super) fn absorb(&mut self, draft: &NodeDraft) -> Result<Absorption, DomainError> {
         let stricter = draft.tlp > tlp(self.row.tlp_rank)?;
-        let same_source = self.row.source == draft.source && self.row.source_type == draft.source_type;
+        // Each text is a source of its own: a strict one never takes away what an open one says.
+        let same_source = draft.source_type != "staged"
+            && self.row.source == draft.source
+            && self.row.source_type == draft.source_type;
         if stricter && !same_source {
             return Ok(Absorption::TooRestricted);
         }
         let mut changed = stricter;
         let row = &mut self.row;
+        // An object that came in as STIX leaves with its own fields; its confidence is the row's.
+        let is_stix = row.stix_evidence.is_some();
+        self.exported |= is_stix && draft.confidence > row.confidence;
         if stricter {
             // A source that restricts its own earlier statement restricts the node.
             row.tlp_rank = i64::from(draft.tlp.rank());
@@ -114,6 +131,7 @@ impl MergedNode {
         }
         changed |= self.unite(draft, stricter)?;
         self.changed |= changed;
+        self.exported |= changed && !is_stix && !self.new;
         Ok(if changed {
             Absorption::Changed
         } else {

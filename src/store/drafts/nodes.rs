@@ -9,8 +9,7 @@ use super::passages::PassageContent;
 use super::{AT_A_TIME, DraftsTransaction, evidence_id};
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
-use crate::domain::node::NodeStatus;
-use crate::domain::node::node_id;
+use crate::domain::node::{NodeStatus, node_id, secret_node_id};
 use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, key, record};
 
@@ -26,11 +25,11 @@ impl DraftsTransaction<'_> {
         for chunk in drafts.chunks(AT_A_TIME) {
             let mut rows = NodeRows::new();
             let first = ids.len();
-            let likely = |(at, draft): (usize, &NodeDraft)| {
-                let merged = self.write.merges.get(&(first + at)).copied();
-                merged.unwrap_or_else(|| self.id_of(draft, 0))
+            let likely = |(at, draft): (usize, &NodeDraft)| match self.write.merges.get(&(first + at)) {
+                Some(merged) => vec![*merged],
+                None => vec![self.early_id_of(draft, 0), self.id_of(draft, 0)],
             };
-            let likely = chunk.iter().enumerate().map(likely).collect();
+            let likely = chunk.iter().enumerate().flat_map(likely).collect();
             self.look_up(&mut rows, likely).await?;
             for draft in chunk {
                 let place = ids.len();
@@ -76,6 +75,16 @@ impl DraftsTransaction<'_> {
             }
         }
         let mut hidden = None;
+        // Nodes of earlier versions keep their ids.
+        for generation in 0.. {
+            let id = self.early_id_of(draft, generation);
+            self.look_up(rows, vec![id]).await?;
+            match rows.get(&id) {
+                Some(Some(held)) if !self.hides(held.row.tlp_rank) => return Ok(id),
+                Some(Some(_)) => hidden = hidden.or(Some(id)),
+                Some(None) | None => break,
+            }
+        }
         let mut generation = 0;
         loop {
             let id = self.id_of(draft, generation);
@@ -90,17 +99,22 @@ impl DraftsTransaction<'_> {
         }
     }
 
-    /// The id derived from a draft's identity; for later generations, the id used beside nodes that are hidden from
-    /// the writer.
+    /// The id of a draft's node; of later generations, the one used beside nodes that are hidden from the writer.
     fn id_of(&self, draft: &NodeDraft, generation: u32) -> Uuid {
-        let level = self.write.highest.as_str();
+        secret_node_id(self.id_secret, self.write.ws, &self.name_of(draft, generation))
+    }
+
+    /// The id that earlier versions, which had no secret, gave to the node of a draft.
+    fn early_id_of(&self, draft: &NodeDraft, generation: u32) -> Uuid {
+        node_id(self.write.ws, &self.name_of(draft, generation))
+    }
+
+    fn name_of(&self, draft: &NodeDraft, generation: u32) -> String {
+        let (identity, level) = (&draft.identity, self.write.highest.as_str());
         match generation {
-            0 => node_id(self.write.ws, &draft.identity),
-            1 => node_id(self.write.ws, &format!("{}\0up to {level}", draft.identity)),
-            more => node_id(
-                self.write.ws,
-                &format!("{}\0up to {level}\0{more}", draft.identity),
-            ),
+            0 => identity.clone(),
+            1 => format!("{identity}\0up to {level}"),
+            more => format!("{identity}\0up to {level}\0{more}"),
         }
     }
 
@@ -164,7 +178,7 @@ impl DraftsTransaction<'_> {
         let (mut created, mut updated) = (Vec::new(), Vec::new());
         for held in rows.into_values().flatten().filter(MergedNode::is_changed) {
             let new = held.is_new();
-            let mut row = held.into_row();
+            let mut row = held.into_row(self.write.now);
             row.rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
             self.touched.insert(key(&row.id)?);
             match new {
@@ -202,6 +216,7 @@ impl DraftsTransaction<'_> {
             modified: None,
             held_by: None,
             feeds: None,
+            changed_at: None,
             rev: 0,
             ingested_at: self.write.now,
         };

@@ -328,19 +328,19 @@ fn rows_of(plan: &StixPlan, ws: Uuid) -> Variables {
         }
     };
     for node in &plan.nodes {
-        let evidence = rows.evidence(node);
+        let evidence = rows.evidence(node, None, node.tlp);
         hold(&evidence.id, &node.held_by);
-        let mut row = rows.node(ws, node, ws);
+        let mut row = rows.node(ws, node, ws, node.tlp);
         row.link(ws, node.tlp);
         all.extend([evidence.into_value(), row.into_value()]);
     }
     for edge in &plan.relationships {
-        let row = rows.edge(edge, record("edge", ws), ws, ws);
+        let row = rows.edge(edge, record("edge", ws), (ws, ws), edge.tlp);
         hold(&row.id, &edge.held_by);
         all.push(row.into_value());
     }
     for object in &plan.supporting {
-        let row = rows.support(object, record("stix_support", ws));
+        let row = rows.support(object, record("stix_support", ws), object.tlp);
         hold(&row.id, &object.held_by);
         all.push(row.into_value());
     }

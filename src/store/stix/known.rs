@@ -3,37 +3,137 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::super::connect::StoreError;
-use super::super::rows::{key, record};
-use super::super::stix_rows::support_id;
+use super::super::rows::{key, tlp};
+use super::super::stix_rows::edge_id;
 use super::Ingest;
+use super::places::{NewVersion, Place, Rows, StoredVersion, Target};
 use crate::domain::node::node_id;
-use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
+use crate::domain::stix::ingest::{StixNode, StixRelationship};
+use crate::domain::tlp::Tlp;
 
-/// Existing rows of the workspace with their versions and feeds.
-const VERSIONS: &str = "SELECT id, modified, tlp_rank, feeds FROM $ids WHERE ws = $ws";
-
-#[derive(Debug, SurrealValue)]
-pub(super) struct ExistingRow {
-    pub(super) id: RecordId,
-    pub(super) modified: Option<DateTime<Utc>>,
-    pub(super) tlp_rank: i64,
-    pub(super) feeds: Option<Vec<Uuid>>,
-}
-
+/// A stored node.
 #[derive(Debug, SurrealValue)]
 pub(super) struct ExistingNode {
     pub(super) id: RecordId,
     pub(super) modified: Option<DateTime<Utc>>,
     pub(super) evidence: Vec<Uuid>,
     pub(super) evidence_tlp: Vec<i64>,
+    pub(super) stix_evidence: Option<Uuid>,
     pub(super) properties: String,
     pub(super) tlp_rank: i64,
     pub(super) feeds: Option<Vec<Uuid>>,
+    pub(super) changed_at: Option<DateTime<Utc>>,
 }
+
+/// A stored relationship.
+#[derive(Debug, SurrealValue)]
+pub(super) struct ExistingEdge {
+    pub(super) id: RecordId,
+    pub(super) modified: Option<DateTime<Utc>>,
+    pub(super) tlp_rank: i64,
+    /// The rank of the marking from which the relationship and both its ends are seen.
+    seen_from: i64,
+    pub(super) feeds: Option<Vec<Uuid>>,
+    pub(super) changed_at: Option<DateTime<Utc>>,
+}
+
+/// A stored end of a relationship.
+#[derive(Debug, SurrealValue)]
+struct ExistingEnd {
+    id: RecordId,
+    modified: Option<DateTime<Utc>>,
+    tlp_rank: i64,
+}
+
+/// The original of a relationship.
+#[derive(Debug, SurrealValue)]
+pub(super) struct OriginalRow {
+    pub(super) id: RecordId,
+    pub(super) raw: Option<Bytes>,
+}
+
+impl StoredVersion for ExistingNode {
+    const TABLE: &'static str = "node";
+    const QUERY: &'static str = "SELECT id, modified, evidence, evidence_tlp, stix_evidence, properties, tlp_rank, \
+                                 feeds, changed_at FROM $ids WHERE ws = $ws";
+
+    fn id(&self) -> &RecordId {
+        &self.id
+    }
+
+    fn rank(&self) -> i64 {
+        self.tlp_rank
+    }
+
+    fn modified(&self) -> Option<DateTime<Utc>> {
+        self.modified
+    }
+
+    fn row_id(ws: Uuid, name: &str) -> Uuid {
+        node_id(ws, name)
+    }
+}
+
+impl StoredVersion for ExistingEdge {
+    const TABLE: &'static str = "edge";
+    const QUERY: &'static str = "SELECT id, modified, tlp_rank, feeds, changed_at, \
+                                 math::max([tlp_rank, in.tlp_rank ?? 0, out.tlp_rank ?? 0]) AS seen_from \
+                                 FROM $ids WHERE ws = $ws";
+
+    fn id(&self) -> &RecordId {
+        &self.id
+    }
+
+    fn rank(&self) -> i64 {
+        self.seen_from
+    }
+
+    fn modified(&self) -> Option<DateTime<Utc>> {
+        self.modified
+    }
+
+    fn row_id(ws: Uuid, name: &str) -> Uuid {
+        edge_id(ws, name)
+    }
+}
+
+impl StoredVersion for ExistingEnd {
+    const TABLE: &'static str = "node";
+    const QUERY: &'static str = "SELECT id, modified, tlp_rank FROM $ids WHERE ws = $ws";
+
+    fn id(&self) -> &RecordId {
+        &self.id
+    }
+
+    fn rank(&self) -> i64 {
+        self.tlp_rank
+    }
+
+    fn modified(&self) -> Option<DateTime<Utc>> {
+        self.modified
+    }
+
+    fn row_id(ws: Uuid, name: &str) -> Uuid {
+        node_id(ws, name)
+    }
+}
+
+/// The node at an end of a relationship.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) node: Uuid,
+    /// Whether the writer may see it, or has sent it.
+    pub(super) is_known: bool,
+    /// The rank of its marking.
+    pub(super) rank: i64,
+}
+
+/// The ends of relationships, by STIX id; those that the workspace does not have are absent.
+pub(super) type Ends<'p> = HashMap<&'p str, End>;
 
 impl Ingest<'_> {
     /// Whether a row may exist.
@@ -41,61 +141,136 @@ impl Ingest<'_> {
         self.known.is_none_or(|known| known.contains(id))
     }
 
-    pub(super) async fn stored_nodes(
+    /// Where each of these nodes goes.
+    pub(super) async fn node_targets(
         &self,
         nodes: &[StixNode],
-    ) -> Result<HashMap<Uuid, ExistingNode>, StoreError> {
-        let ids = nodes.iter().map(|node| node_id(self.ws, &node.stix_id));
-        let ids = ids.filter(|id| self.may_exist(id));
-        let ids = ids.map(|id| record("node", id)).collect();
-        let query = "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, feeds FROM $ids WHERE ws = $ws";
-        let found: Vec<ExistingNode> = self.tx.find(self.ws, query, ids).await?;
-        let mut stored = HashMap::new();
-        for row in found {
-            stored.insert(key(&row.id)?, row);
+    ) -> Result<Vec<Target<ExistingNode>>, StoreError> {
+        let id = |node: &StixNode| node_id(self.ws, &node.stix_id);
+        let ids = nodes.iter().map(id).filter(|id| self.may_exist(id)).collect();
+        let mut first: Rows<ExistingNode> = self.rows_of(ids).await?;
+        let hides = |node: &&StixNode| first.get(&id(node)).is_some_and(|row| !self.sees(row.tlp_rank));
+        let hidden: Vec<&StixNode> = nodes.iter().filter(hides).collect();
+        let mut beside = self
+            .beside(hidden.iter().map(|node| node.stix_id.as_str()))
+            .await?;
+        let mut targets = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            let version = NewVersion {
+                name: &node.stix_id,
+                modified: node.modified,
+                is_seen: node.tlp <= self.highest,
+            };
+            let row = first.remove(&id(node));
+            targets.push(self.target(version, row, &mut beside).await?);
         }
-        Ok(stored)
+        Ok(targets)
     }
 
-    pub(super) async fn stored_edges(
+    /// Where each of these relationships goes; `None` for those that can't be joined.
+    pub(super) async fn edge_targets(
         &self,
         edges: &[StixRelationship],
-    ) -> Result<HashMap<Uuid, ExistingRow>, StoreError> {
-        let ids = edges.iter().map(|edge| self.rows.edge_id(edge));
-        let ids = ids.filter(|id| self.may_exist(id));
-        let ids = ids.map(|id| record("edge", id)).collect();
-        by_key(self.tx.find(self.ws, VERSIONS, ids).await?)
-    }
-
-    pub(super) async fn stored_support(
-        &self,
-        objects: &[StixSupport],
-    ) -> Result<HashMap<Uuid, ExistingRow>, StoreError> {
-        let ids = objects.iter().map(|object| support_id(self.ws, &object.stix_id));
-        let ids = ids.map(|id| record("stix_support", id)).collect();
-        by_key(self.tx.find(self.ws, VERSIONS, ids).await?)
-    }
-
-    /// Those ends of these relationships that are nodes of the workspace, and those among them that the sender may see or
-    /// has sent.
-    pub(super) async fn known_ends(
-        &self,
-        edges: &[StixRelationship],
-    ) -> Result<(HashSet<Uuid>, HashSet<Uuid>), StoreError> {
-        let mut ends = HashSet::new();
-        for edge in edges {
-            ends.insert(node_id(self.ws, &edge.source_ref));
-            ends.insert(node_id(self.ws, &edge.target_ref));
+        ends: &Ends<'_>,
+    ) -> Result<Vec<Option<Target<ExistingEdge>>>, StoreError> {
+        let names: Vec<String> = edges.iter().map(|edge| self.edge_name(edge, ends)).collect();
+        let id = |name: &String| edge_id(self.ws, name);
+        // The index knows the ids of all edges, but this was asked only for the usual ones.
+        let is_asked = |(edge, name): &(&StixRelationship, &String)| {
+            edge.stix_id != **name || self.may_exist(&edge_id(self.ws, &edge.stix_id))
+        };
+        let asked = edges.iter().zip(&names).filter(is_asked);
+        let ids = asked.map(|(_, name)| id(name)).collect();
+        let mut first: Rows<ExistingEdge> = self.rows_of(ids).await?;
+        let hides = |name: &&String| first.get(&id(name)).is_some_and(|row| !self.sees(row.seen_from));
+        let hidden: Vec<&String> = names.iter().filter(hides).collect();
+        let mut beside = self.beside(hidden.iter().map(|name| name.as_str())).await?;
+        let mut targets = Vec::with_capacity(edges.len());
+        for (edge, name) in edges.iter().zip(&names) {
+            let joined = ends
+                .get(edge.source_ref.as_str())
+                .zip(ends.get(edge.target_ref.as_str()));
+            let Some((source, target)) = joined else {
+                targets.push(None);
+                continue;
+            };
+            let version = NewVersion {
+                name,
+                modified: edge.modified,
+                is_seen: edge.tlp <= self.highest && self.sees(source.rank) && self.sees(target.rank),
+            };
+            let row = first.remove(&id(name));
+            targets.push(Some(self.target(version, row, &mut beside).await?));
         }
-        let ids: Vec<_> = ends.into_iter().map(|id| record("node", id)).collect();
-        let found = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
-        let is_seen =
-            |(id, row): &(&Uuid, &ExistingRow)| row.tlp_rank <= self.highest || self.own.contains(*id);
-        let seen = found.iter().filter(is_seen).map(|(id, _)| *id).collect();
-        Ok((found.into_keys().collect(), seen))
+        Ok(targets)
+    }
+
+    /// The name from which the id of a relationship is made: its own id, and the nodes that it joins where these stand
+    /// beside others. So a relationship never moves from one node of an object to another.
+    fn edge_name(&self, edge: &StixRelationship, ends: &Ends<'_>) -> String {
+        let mut name = edge.stix_id.clone();
+        for end in [&edge.source_ref, &edge.target_ref] {
+            let usual = node_id(self.ws, end);
+            if let Some(end) = ends.get(end.as_str()).filter(|end| end.node != usual) {
+                name.push_str(&format!("\0{}", end.node));
+            }
+        }
+        name
+    }
+
+    /// The nodes at the ends of these relationships: for each object the one that the writer sees or has sent.
+    pub(super) async fn ends<'p>(&self, edges: &'p [StixRelationship]) -> Result<Ends<'p>, StoreError> {
+        let refs = edges.iter().flat_map(|edge| [&edge.source_ref, &edge.target_ref]);
+        let refs: HashSet<&str> = refs.map(String::as_str).collect();
+        let first_id = |stix_id: &str| node_id(self.ws, stix_id);
+        let place = |stix_id: &str| {
+            let id = first_id(stix_id);
+            self.placed.get(&id).copied().unwrap_or(id)
+        };
+        let mut rows: Rows<ExistingEnd> = self.rows_of(refs.iter().map(|id| place(id)).collect()).await?;
+        let (mut ends, mut hidden) = (Ends::new(), Vec::new());
+        for stix_id in refs {
+            let node = place(stix_id);
+            let Some(row) = rows.remove(&node) else { continue };
+            let is_known = self.sees(row.tlp_rank) || self.own.contains(&first_id(stix_id));
+            if !is_known {
+                hidden.push(stix_id);
+            }
+            let rank = row.tlp_rank;
+            ends.insert(stix_id, End { node, is_known, rank });
+        }
+        let mut beside: Rows<ExistingEnd> = self.beside(hidden.iter().copied()).await?;
+        for stix_id in hidden {
+            let places = Place::seen_by(self.highest).map(|place| node_id(self.ws, &place.name(stix_id)));
+            let mut seen = places.filter_map(|id| Some((id, beside.remove(&id)?)));
+            if let Some((node, row)) = seen.find(|(_, row)| self.sees(row.tlp_rank)) {
+                let rank = row.tlp_rank;
+                ends.insert(
+                    stix_id,
+                    End {
+                        node,
+                        is_known: true,
+                        rank,
+                    },
+                );
+            }
+        }
+        Ok(ends)
     }
 }
 
-fn by_key(rows: Vec<ExistingRow>) -> Result<HashMap<Uuid, ExistingRow>, StoreError> {
-    rows.into_iter().map(|row| Ok((key(&row.id)?, row))).collect()
+impl ExistingNode {
+    pub(super) fn level(&self) -> Result<Tlp, StoreError> {
+        Ok(tlp(self.tlp_rank)?)
+    }
+
+    pub(super) fn key(&self) -> Result<Uuid, StoreError> {
+        Ok(key(&self.id)?)
+    }
+}
+
+impl ExistingEdge {
+    pub(super) fn level(&self) -> Result<Tlp, StoreError> {
+        Ok(tlp(self.tlp_rank)?)
+    }
 }

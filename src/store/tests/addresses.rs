@@ -30,9 +30,9 @@ fn user(ws: Uuid, email: &str) -> UserRecord {
 
 /// Adds a user; returns the error if it was refused.
 async fn add(store: &Store, user: &UserRecord) -> Option<String> {
-    let made = store
-        .create_user(user, &entry(user.ws, "admin.user_create"))
-        .await;
+    let mut entry = entry(user.ws, "admin.user_create");
+    entry.user_id = store.users(user.ws).await.unwrap().first().map(|admin| admin.id);
+    let made = store.create_user(user, &entry).await;
     made.err().map(|error| {
         assert_eq!(error.kind(), ErrorKind::Conflict, "{error:?}");
         error.to_string()
@@ -50,8 +50,13 @@ async fn workspace(store: &Store, name: &str) -> Uuid {
         features: Vec::new(),
         created_at: clock::now(),
         is_operator: false,
+        suspended: false,
     };
-    let made = store.create_workspace(&workspace, false, None, None, clock::now());
+    let admin = UserRecord {
+        role: Role::Admin,
+        ..user(workspace.id, &format!("{}@example.com", workspace.id))
+    };
+    let made = store.create_workspace(&workspace, false, Some(&admin), None, clock::now());
     made.await.unwrap();
     workspace.id
 }

@@ -125,7 +125,7 @@ async fn bring(store: &Store, ws: Uuid, feed: Option<Uuid>, objects: Vec<Value>)
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,
     };
-    let known = store.markings(ws, &[MARKING.to_owned()]).await.unwrap();
+    let known = store.markings(ws, &[MARKING.to_owned()], Tlp::Red).await.unwrap();
     let plan = ingest::plan(objects.into(), defaults, known);
     let audit = entry(ws, "ingest");
     let origin = StixOrigin::from(feed);

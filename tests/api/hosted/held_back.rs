@@ -186,9 +186,10 @@ fn the_definition_marks_anew_in_whatever_later_bundle_it_comes() {
             "{results}"
         );
         let after = app.admin.node("Noon Hook", text(&sent[1], "id")).await.unwrap();
+        // A licence states no level, so it does not lower what was taken in without it.
         assert_eq!(
             (text(&after, "tlp"), text(&after, "source"), evidence(&after)),
-            ("TLP:GREEN", "The Heron Works", 1)
+            ("TLP:AMBER", "The Heron Works", 1)
         );
         let mut originals = sent.to_vec();
         originals.push(licence.clone());
@@ -243,7 +244,11 @@ fn a_definition_that_states_a_level_hides_what_waited_for_it_with_its_evidence()
         let bundle = answer.expect(200).await;
         let exported = bundle["objects"].as_array().unwrap();
         let exported = exported.iter().find(|object| object["id"] == tool["id"]).unwrap();
-        assert_eq!(exported["object_marking_refs"], json!([RED]));
+        assert_eq!(exported["object_marking_refs"], json!([red["id"], RED]));
+        // What its producer sent is not valid STIX, so the definition leaves as a statement of its level.
+        let exported = bundle["objects"].as_array().unwrap();
+        let definition = exported.iter().find(|object| object["id"] == red["id"]).unwrap();
+        assert_eq!(definition["definition"], json!({"statement": "TLP:RED"}));
         // Later bundles use the level too.
         let another = marked(object("tool", "Ember Nail"), &red);
         let results = app.admin.ingest(json!([another])).await;
@@ -259,7 +264,7 @@ fn a_workspace_with_a_green_ceiling_sees_it_only_once_it_is_marked_green() {
     run(async {
         let app = TestApp::shared().await;
         app.admin.settings(json!({"tlp_ceiling": "GREEN"})).await;
-        let licence = statement("a licence");
+        let licence = statement("TLP:GREEN");
         let tool = marked(object("tool", "Moss Hook"), &licence);
         let results = app.admin.ingest(json!([tool])).await;
         assert_eq!(results["nodes_created"], 1, "{results}");
@@ -287,7 +292,7 @@ fn an_object_waits_until_all_its_markings_are_defined() {
         let bundle = app.admin.ask_export("Slow Hook").await.expect(200).await;
         assert_faithful(&bundle, &[tool.clone(), first, second]);
         let node = app.admin.node("Slow Hook", text(&tool, "id")).await.unwrap();
-        assert_eq!(text(&node, "tlp"), "TLP:GREEN");
+        assert_eq!(text(&node, "tlp"), "TLP:AMBER");
         app.stop().await;
     });
 }
@@ -304,13 +309,14 @@ fn a_newer_version_with_known_markings_is_not_touched_by_what_its_predecessor_wa
         let newer = version(&tool, 2022, json!({"object_marking_refs": null}));
         let newer = without(newer, "object_marking_refs");
         app.admin.ingest(json!([newer])).await;
+        // It states no marking of its own, so it keeps the level of its predecessor.
         let node = app.admin.node("Swift Hook", text(&tool, "id")).await.unwrap();
-        assert_eq!((text(&node, "tlp"), evidence(&node)), ("TLP:GREEN", 2));
+        assert_eq!((text(&node, "tlp"), evidence(&node)), ("TLP:AMBER", 2));
         app.admin.ingest(json!([red])).await;
         let node = app.admin.node("Swift Hook", text(&tool, "id")).await.unwrap();
         assert_eq!(
             (text(&node, "tlp"), evidence(&node)),
-            ("TLP:GREEN", 1),
+            ("TLP:AMBER", 1),
             "the older version is RED now, and hidden"
         );
         app.admin.ask_export("Swift Hook").await.expect(200).await;
@@ -322,7 +328,7 @@ fn a_newer_version_with_known_markings_is_not_touched_by_what_its_predecessor_wa
 fn what_others_added_at_amber_does_not_fall_with_the_new_marking() {
     run(async {
         let app = TestApp::shared().await;
-        let licence = statement("a licence");
+        let licence = statement("TLP:GREEN");
         let actor = marked(object("intrusion-set", "Marsh Owl"), &licence);
         app.admin.ingest(json!([actor])).await;
         let added = json!({"nodes": [{"name": "Marsh Owl", "node_type": "actor", "tlp": "AMBER",

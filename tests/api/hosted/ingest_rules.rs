@@ -275,9 +275,14 @@ fn the_level_comes_from_the_object_then_its_labels_then_its_markings_then_the_de
                 "TLP:RED",
             ),
             (
-                json!({"labels": ["TLP:Green", "tlp:amber", "other"], "object_marking_refs": [red]}),
+                json!({"labels": ["TLP:Green", "tlp:amber", "other"]}),
                 "TLP:WHITE",
                 "TLP:AMBER",
+            ),
+            (
+                json!({"labels": ["TLP:Green", "tlp:amber", "other"], "object_marking_refs": [red]}),
+                "TLP:WHITE",
+                "TLP:RED",
             ),
             (
                 json!({"x_mitre_tlp": "white", "labels": ["tlp:red"]}),

@@ -37,10 +37,19 @@ fn the_marking_of_an_object_is_resolved_in_the_documented_order() {
         for (at, (changes, want)) in [
             (
                 json!({"x_mitre_tlp": "TLP:GREEN", "labels": ["tlp:red"], "object_marking_refs": [red1]}),
-                1,
+                4,
+            ),
+            (json!({"x_mitre_tlp": "TLP:GREEN", "labels": ["tlp:red"]}), 1),
+            (
+                json!({"x_mitre_tlp": "TLP:RED", "object_marking_refs": [white1]}),
+                4,
             ),
             (json!({"x_mitre_tlp": "clear"}), 0),
-            (json!({"labels": ["tlp:amber"], "object_marking_refs": [red1]}), 2),
+            (json!({"labels": ["tlp:amber"], "object_marking_refs": [red1]}), 4),
+            (
+                json!({"labels": ["tlp:amber"], "granular_markings": granular(&red1)}),
+                4,
+            ),
             (json!({"labels": ["tlp:green", "TLP:AMBER+STRICT", "other"]}), 3),
             (json!({"object_marking_refs": [white1, amber1]}), 2),
             (json!({"object_marking_refs": [strict2]}), 3),

@@ -15,6 +15,12 @@ fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
             (Method::GET, "/api/auth/login".into(), "POST"),
             (Method::HEAD, "/api/auth/login".into(), "POST"),
             (Method::POST, "/api/auth/me".into(), "GET, HEAD"),
+            (Method::GET, "/api/auth/logout".into(), "POST"),
+            (
+                Method::POST,
+                format!("/api/admin/workspaces/{id}"),
+                "GET, HEAD, PATCH",
+            ),
             (Method::POST, "/api/auth/oauth/corp/callback".into(), "GET, HEAD"),
             (Method::DELETE, "/api/admin/users".into(), "GET, HEAD, POST"),
             (Method::GET, format!("/api/admin/users/{id}"), "PATCH"),

@@ -76,7 +76,7 @@ fn a_workspace_has_the_limit_of_its_tier_for_all_its_users_and_keys_together() {
             figures(&answer).map(|[limit, left, _]| (limit, left)),
             Some((20, 19))
         );
-        second.settings(json!({"tier": "team"})).await;
+        app.admin.oversees(&second, json!({"tier": "team"})).await;
         let answer = second.get(ME).await;
         assert_eq!(
             figures(&answer).map(|[limit, left, _]| (limit, left)),

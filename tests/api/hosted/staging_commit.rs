@@ -131,7 +131,7 @@ fn the_automatic_mode_leaves_what_may_be_sensitive() {
         let preview = app.admin.preview(&body).await;
         assert_eq!(
             (&preview["auto_ingest"], &preview["summary"]["sensitive_warns"]),
-            (&json!(true), &json!(5))
+            (&json!(false), &json!(5))
         );
         for (name, _) in FOUND {
             assert!(app.admin.named(name).await.is_empty(), "{name}");
@@ -161,6 +161,7 @@ fn what_a_reviewer_marks_red_does_not_leave_by_its_relation_or_evidence() {
         let preview = admin
             .preview(&json!({"text": TEXT, "default_tlp": "GREEN"}))
             .await;
+        admin.open().await;
         for name in ["APT28", "X-Agent"] {
             let body = json!({"status": "accepted", "resolved_tlp": "TLP:RED"});
             admin.decide(entity(&preview, name), body).await;
@@ -169,6 +170,9 @@ fn what_a_reviewer_marks_red_does_not_leave_by_its_relation_or_evidence() {
             admin.commit(&preview["batch_id"]).await,
             results([0, 2, 1, 0, 0, 3])
         );
+        admin
+            .settings(json!({"tlp_ceiling": "AMBER", "elevated_clearance": false}))
+            .await;
         let exported = async || {
             let session = admin.search_with("APT28 X-Agent", &[]).await;
             let bundle = admin.export(text(&session, "recall_id")).await;

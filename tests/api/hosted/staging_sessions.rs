@@ -235,7 +235,8 @@ fn a_sensitive_later_text_waits_for_a_decision_in_the_automatic_mode() {
         assert_eq!(admin.told_of("APT28").await, [ONE]);
         assert!(admin.named("X-Agent").await.is_empty());
         // Committing an entity that the unrestricted text names does not make the sensitive text evidence.
-        admin.accept(entity(&second, "zq-open.com")).await;
+        let confirmed = json!({"status": "accepted", "accept_marking": true});
+        admin.decide(entity(&second, "zq-open.com"), confirmed).await;
         assert_eq!(admin.commit(id).await, results([1, 0, 1, 0, 0, 1]));
         assert_eq!(admin.told_of("zq-open.com").await, ["zq-open.com was called."]);
         let red = json!({"status": "accepted", "resolved_tlp": "AMBER"});
@@ -246,32 +247,49 @@ fn a_sensitive_later_text_waits_for_a_decision_in_the_automatic_mode() {
     });
 }
 
+/// Texts of different markings never share a batch, so none takes another one away from those who may see it.
 #[test]
-fn a_batch_is_as_restricted_as_its_most_restricted_text() {
+fn a_session_has_a_batch_for_each_marking() {
     run(async {
         let app = TestApp::shared().await;
         let admin = &app.admin;
         admin.open().await;
         let first = admin.part("s", "TLP:GREEN\nAPT28 was seen again.").await;
-        let second = admin.part("s", "TLP:RED\nX-Agent called zq-evil.com.").await;
-        assert_eq!(second["batch_id"], first["batch_id"]);
-        assert_eq!(entity(&second, "APT28")["proposed_tlp"], "TLP:GREEN");
+        let second = admin
+            .part("s", "TLP:RED\nAPT28 uses X-Agent. X-Agent called zq-evil.com.")
+            .await;
+        assert_ne!(second["batch_id"], first["batch_id"]);
         assert_eq!(entity(&second, "X-Agent")["proposed_tlp"], "TLP:RED");
+        let again = admin.part("s", "TLP:GREEN\nzq-open.com was called.").await;
+        assert_eq!(again["batch_id"], first["batch_id"]);
         for found in second["entities"].as_array().unwrap() {
             admin.accept(found).await;
         }
         let closed = json!({"tlp_ceiling": "AMBER", "elevated_clearance": false});
         admin.settings(closed.clone()).await;
-        let path = format!("/api/ingest/batch/{}", text(&first, "batch_id"));
-        admin.get(&path).await.refused(404).await;
-        let third = admin.part("s", "Part three: APT28 again.").await;
-        assert_ne!(third["batch_id"], first["batch_id"]);
-        assert_eq!(names(&third), ["APT28"]);
-        // Each text keeps its own marking as evidence.
+        let path = |view: &Value| format!("/api/ingest/batch/{}", text(view, "batch_id"));
+        admin.get(&path(&second)).await.refused(404).await;
+        let own = admin.batch(&first["batch_id"]).await;
+        assert_eq!(names(&own), ["APT28", "zq-open.com"]);
+        for word in ["RED", "X-Agent", "zq-evil"] {
+            assert!(!own.to_string().contains(word), "{own}");
+        }
+        for found in own["entities"].as_array().unwrap() {
+            admin.accept(found).await;
+        }
+        assert_eq!(
+            admin.commit(&first["batch_id"]).await,
+            results([2, 0, 2, 0, 0, 0])
+        );
+        let green = ["TLP:GREEN\nAPT28 was seen again."];
+        assert_eq!(admin.told_of("APT28").await, green);
+        // The node of the open text stays what it was when the strict one is committed.
         admin.open().await;
-        admin.commit(&first["batch_id"]).await;
+        admin.commit(&second["batch_id"]).await;
         admin.settings(closed).await;
-        assert_eq!(admin.told_of("APT28").await, ["TLP:GREEN\nAPT28 was seen again."]);
+        let node = admin.one("APT28").await;
+        assert_eq!(node["tlp"], "TLP:GREEN");
+        assert_eq!(admin.told_of("APT28").await, green);
         assert!(admin.named("zq-evil.com").await.is_empty());
         app.stop().await;
     });

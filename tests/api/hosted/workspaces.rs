@@ -90,7 +90,6 @@ fn settings_change_one_by_one_and_only_in_the_own_workspace() {
             ("tlp_ceiling", json!("amber+strict"), json!("TLP:AMBER+PK")),
             ("elevated_clearance", json!(true), json!(true)),
             ("red_export_grant", json!(true), json!(true)),
-            ("tier", json!("team"), json!("team")),
             ("features", json!([]), json!([])),
         ] {
             want[key] = stored;
@@ -99,7 +98,7 @@ fn settings_change_one_by_one_and_only_in_the_own_workspace() {
         }
         for ignored in [
             json!({}),
-            json!({"name": "x", "id": "y", "is_operator": true, "tier": null}),
+            json!({"name": "x", "id": "y", "is_operator": true, "suspended": true, "tier": null}),
         ] {
             assert_eq!(tenant.settings(ignored).await, want);
         }

@@ -152,6 +152,40 @@ describe("review", () => {
       await page.getByText("open the node").waitFor();
     }));
 
+  test("names what its text marks more strictly, and takes it only when told so", () =>
+    visiting(held.service, {}, async (visit) => {
+      const { service } = visit;
+      const text = "TLP:RED\n\nCVE-2020-10187, CVE-2020-10188 and CVE-2020-10189 were named.";
+      const { batch_id: batch } = await service.ask("POST", "/api/ingest/preview", { text });
+      const page = await signedIn(visit, `#/review?batch=${batch}`);
+      const dialog = page.getByRole("dialog");
+      await decision(page, "CVE-2020-10187").getByRole("button", { name: "Accept" }).click();
+      await dialog.getByText("Take 1 entity as marked?").waitFor();
+      await dialog.getByText("CVE-2020-10187").waitFor();
+      await accessible(page, "a question about a marking");
+      await dialog.getByRole("button", { name: "Cancel" }).click();
+      await status(page, "pending 3").waitFor();
+
+      await page.getByLabel("Marking of CVE-2020-10189").selectOption("TLP:GREEN");
+      await page.getByRole("checkbox", { name: "All" }).check();
+      await page.locator(".many").getByRole("button", { name: "Accept" }).click();
+      await dialog.getByText("Take 2 entities as marked?").waitFor();
+      for (const name of ["CVE-2020-10187", "CVE-2020-10188"]) await dialog.getByText(name).waitFor();
+      assert.equal(await dialog.getByText("CVE-2020-10189").count(), 0, "its marking is decided on");
+      await dialog.getByRole("button", { name: "Only the other 1 entity" }).click();
+      await status(page, "accepted 1").waitFor();
+      await status(page, "pending 2").waitFor();
+
+      await decision(page, "CVE-2020-10188").getByRole("button", { name: "Accept" }).click();
+      await dialog.getByRole("button", { name: "Take as marked" }).click();
+      await status(page, "accepted 2").waitFor();
+      await page.getByRole("button", { name: "Commit …" }).click();
+      await dialog.getByText("The text asks for a stricter marking of:").waitFor();
+      await dialog.getByText("CVE-2020-10188").waitFor();
+      await dialog.getByRole("button", { name: "Commit", exact: true }).click();
+      await page.getByText(/Committed: 2 nodes created/).waitFor();
+    }));
+
   test("asks before many decisions take more requests than are left", () =>
     visiting(held.service, {}, async (visit) => {
       const cves = Array.from({ length: 12 }, (_, at) => `CVE-2022-${10000 + at}`);

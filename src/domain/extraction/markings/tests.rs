@@ -4,7 +4,6 @@ use super::*;
 
 #[test]
 fn the_rules_compile() {
-    assert!(MARKING.is_some());
     assert!(PHRASES.iter().all(|(_, regex)| regex.is_some()));
 }
 
@@ -35,12 +34,230 @@ fn markings_are_read_however_they_are_written() {
     }
 }
 
+/// Layouts of a marking of TLP:RED; `RED` and `TLP` stand for what is varied.
+const LAYOUTS: &[&str] = &[
+    "TLP:\u{a0}RED",
+    "TLP\u{a0}:\u{a0}RED",
+    "TLP\u{202f}RED",
+    "TLP:\tRED",
+    "TLP : RED",
+    "TLP – RED",
+    "TLP—RED",
+    "TLP−RED",
+    "<b>TLP:</b> RED",
+    "TLP:<span style=\"color:#000\">RED</span>",
+    "<p>TLP</p>\n<p>RED</p>",
+    "TLP<br/>RED",
+    "<td>TLP</td><td>RED</td>",
+    "<tlp>RED</tlp>",
+    "<meta name=\"tlp\" content=\"RED\">",
+    "<marking tlp='RED'/>",
+    "TLP:&nbsp;RED",
+    "TLP&#58; RED",
+    "&lt;b&gt;TLP:&lt;/b&gt; RED",
+    "TLP: <!-- marking --> RED",
+    "**TLP:** RED",
+    "TLP: **RED**",
+    "**TLP**: RED",
+    "TLP: `RED`",
+    "TLP:_RED_",
+    "# TLP\n\nRED\n\n# Summary",
+    "- TLP\n  - RED",
+    "> TLP:\n> RED",
+    "[TLP](https://www.first.org/tlp/): RED",
+    "[b]TLP:[/b] RED",
+    "TLP[1]: RED",
+    "TLP (RED)",
+    "[TLP RED]",
+    "TLP: \"RED\"",
+    "TLP: «RED»",
+    "TLP 【RED】",
+    "TLP:\r\nRED",
+    "TLP\nRED",
+    "| TLP | RED |",
+    "| TLP | Date |\n|-----|------|\n| RED | 2024 |",
+    "Date,TLP\n2024-01-01,RED\n",
+    "Date\tTLP level\n2024\tRED",
+    "Date        TLP\n2024-01-01  RED",
+    "<table>\n<tr>\n<th>Date</th>\n<th>TLP</th>\n</tr>\n<tr>\n<td>2024</td>\n<td>RED</td>\n</tr>\n</table>",
+    "TLP,RED",
+    "TLP;RED",
+    "TLP/RED",
+    "TLP.RED",
+    "TLP=RED",
+    "TLP_RED",
+    "TLP|RED",
+    "TLP~RED",
+    "TLP→RED",
+    "tlp::RED",
+    "TLPRED",
+    "TLP2.0:RED",
+    "TLP 2.0 RED",
+    "TLPv2:RED",
+    "TLP-Level: RED",
+    "TLP level RED",
+    "TLP classification: RED",
+    "TLP-Einstufung: RED",
+    "TLP of this report: RED",
+    "TLP colour: RED",
+    "The TLP is RED.",
+    "TLP was raised to RED",
+    "Distribution: RED (TLP)",
+    "Traffic Light Protocol: RED",
+    "Traffic-Light-Protocol RED",
+    "TLP (Traffic Light Protocol): RED",
+    "marked as TLP RED",
+    "{\"tlp\":\"RED\"}",
+    "{\"tlp\": {\"level\": \"RED\"}}",
+    "{\"tlpLevel\": \"RED\"}",
+    "{\"name\": \"tlp\", \"value\": \"RED\"}",
+    "\"marking\": \"TLP:\\u00a0RED\"",
+    "tlp: RED\ntitle: x",
+    "tlp:\n  level: RED",
+    "tlp_marking = 'RED'",
+    "\u{200b}TLP:RED",
+    "TLP\u{200b}:\u{feff}RED",
+    "T\u{ad}LP:R\u{ad}ED",
+    "TLP\u{2236}RED",
+    "TLP\u{fe0f}:RED",
+    "ＴＬＰ：ＲＥＤ",
+    "𝐓𝐋𝐏: 𝐑𝐄𝐃",
+    "T L P : R E D",
+    "T.L.P.: RED",
+    "tlp%3ARED",
+    "tlp=3ARED",
+    "ТLР: RЕD",
+    "TLP: ROT",
+    "TLP: rojo",
+    "TLP: ROUGE",
+    "TLP:红色",
+    "此报告TLP:RED的内容",
+    "TLP：赤",
+    "TLP: красный",
+    "TLP: 🔴",
+    "\\textbf{TLP:} RED",
+    "This is not TLP:AMBER but TLP:RED.",
+    "Do not share! TLP:RED",
+];
+
+#[test]
+fn layout_does_not_hide_a_marking() {
+    for layout in LAYOUTS {
+        for text in [
+            (*layout).to_owned(),
+            format!("Report 12\n\n{layout}\n\nThe host gate.tlp-text.com was seen with 203.0.113.7."),
+        ] {
+            assert_eq!(tlp_hint(&text), Some(Tlp::Red), "{text:?}");
+            for (word, level) in [
+                ("AMBER+STRICT", Tlp::AmberPk),
+                ("AMBER", Tlp::Amber),
+                ("GREEN", Tlp::Green),
+            ] {
+                let other = text.replace("RED", word);
+                let named = other.contains(word) && !other.contains("AMBER but");
+                assert!(
+                    !named || tlp_hint(&other) == Some(level),
+                    "{other:?} {:?}",
+                    tlp_hint(&other)
+                );
+            }
+        }
+        let small = layout.replace("RED", "red");
+        let needs_capitals = ["T L P", "TLP2.0", "Traffic"]
+            .iter()
+            .any(|start| small.starts_with(start));
+        assert!(needs_capitals || tlp_hint(&small) == Some(Tlp::Red), "{small:?}");
+    }
+}
+
+#[test]
+fn ordinary_sentences_state_no_marking() {
+    for text in [
+        "The TLP is not red.",
+        "The TLP isn't red.",
+        "This is not TLP:RED.",
+        "It is not marked as TLP RED.",
+        "It isn't TLP:RED, they said.",
+        "There is no TLP:RED information in it.",
+        "Only non-TLP:RED data is shared.",
+        "The TLP has four levels: red, amber, green and clear.",
+        "TLP levels are red, amber, green, clear.",
+        "TLP (RED, AMBER, GREEN, CLEAR) is a protocol.",
+        "TLP: RED/AMBER/GREEN/WHITE",
+        "We follow the TLP. Red teams use it too.",
+        "Under TLP, red teams are readers.",
+        "TLP red team exercise",
+        "The TLP is clear to everybody.",
+        "The TLP makes it clear who may read.",
+        "See tlp.white.example.com for more.",
+        "Ask your TLP contact about the red button.",
+        "TLP was red tape to them.",
+        "The traffic light turned red.",
+        "Traffic light protocols matter; red lights too.",
+        "tlp: do not guess",
+    ] {
+        assert_eq!(tlp_hint(text), None, "{text}");
+    }
+}
+
+#[test]
+fn long_texts_of_separators_are_read_in_no_time() {
+    let length = 1 << 17;
+    for unit in [
+        " ",
+        "\n",
+        ":",
+        "-",
+        "|",
+        "*",
+        "<",
+        "<a",
+        "</",
+        "[",
+        "](",
+        "&",
+        "&#",
+        "%",
+        "=",
+        "\\",
+        "\\a",
+        ",",
+        "TLP",
+        "TLP ",
+        "TLP:",
+        "TLP|",
+        "TLP\n",
+        "T L P ",
+        "TLP level ",
+        "TLP:RED ",
+        "TLP:RED,",
+        "AMBER ",
+        "AMBER+",
+        "not ",
+        "Traffic Light ",
+        "\u{a0}",
+        "\u{200b}",
+        "\u{301}",
+        "红",
+        "🔴",
+        "a",
+        "TLP,x\n",
+        "<tr>",
+        "&amp;",
+    ] {
+        let text = unit.repeat(length / unit.len());
+        let start = std::time::Instant::now();
+        tlp_hint(&text);
+        // Slow builds beside other tests included; a quadratic reader would take minutes.
+        assert!(start.elapsed().as_secs() < 10, "{unit:?} {:?}", start.elapsed());
+    }
+}
+
 #[test]
 fn parts_of_other_words_are_no_marking() {
     for text in [
         "",
         "HTLP:RED",
-        "TLPRED",
         "TLP:REDACTED",
         "TLP:GREENHOUSE",
         "TLP is a protocol. Red teams use it.",

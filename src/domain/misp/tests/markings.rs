@@ -127,6 +127,25 @@ fn the_most_restrictive_of_distribution_and_tags_wins() {
             Tlp::Green,
         ),
         (json!({}), None, json!({"Tag": [{"name": "tlp: red"}]}), Tlp::Red),
+        (json!({}), None, json!({"Tag": [{"name": "TLP-RED"}]}), Tlp::Red),
+        (
+            json!({"Tag": [{"name": "tlp=\"amber\""}]}),
+            None,
+            json!({}),
+            Tlp::Amber,
+        ),
+        (
+            json!({}),
+            None,
+            json!({"Tag": [{"name": "tlp:amber-strict"}]}),
+            Tlp::AmberPk,
+        ),
+        (
+            json!({}),
+            None,
+            json!({"Tag": [{"name": "iep:traffic-light-protocol=\"RED\""}]}),
+            Tlp::Red,
+        ),
         (
             json!({}),
             None,

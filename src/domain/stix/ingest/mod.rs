@@ -9,13 +9,15 @@ use std::ops::Range;
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
+mod definitions;
 mod planning;
 
+use self::definitions::Carriers;
 use self::planning::ReferencedObjects;
 pub use self::planning::StixPlanning;
 use super::complete;
 pub use super::marking::Markings;
-use super::marking::{self, ObjectMarking};
+use super::marking::{self, Conflict, ConflictReport, DefinitionLevel, ObjectMarking};
 use super::object::{flag, modified_of, text, type_of_id, unfit_text, visit_refs};
 use super::objects::Objects;
 use super::properties;
@@ -89,12 +91,13 @@ pub struct StixRelationship {
 pub struct StixSupport {
     pub stix_id: String,
     pub modified: DateTime<Utc>,
+    /// Its marking; of a marking-definition, the level from which this bundle makes it known.
     pub tlp: Tlp,
     /// The level that it states, if it is a marking-definition with a level.
     pub states: Option<Tlp>,
     /// The packed object.
     pub raw: Vec<u8>,
-    /// Its undefined markings.
+    /// Its undefined markings; of a marking-definition that can't leave as it is, its own id.
     pub held_by: Vec<String>,
 }
 
@@ -105,6 +108,8 @@ pub struct StixPlan {
     pub relationships: Vec<StixRelationship>,
     pub supporting: Vec<StixSupport>,
     pub skipped: SkipReport,
+    /// Objects that say another level than their markings.
+    pub conflicts: ConflictReport,
     /// The default marking, also needed for withheld objects that turn out to state none.
     pub default_tlp: Tlp,
 }
@@ -147,6 +152,7 @@ struct Planner {
     /// Names of the bundle's identities, with the marking that each states for itself.
     sources: HashMap<String, (String, Tlp)>,
     plan: StixPlan,
+    carriers: Carriers,
     /// Ids referenced by accepted objects.
     referenced: HashSet<String>,
     /// Ids and positions of the objects that are neither nodes nor relationships.
@@ -159,22 +165,20 @@ struct CheckedObject {
     tlp: Tlp,
     stated: Option<Tlp>,
     held_by: Vec<String>,
+    /// Its level without the markings whose definitions are sent.
+    without_sent: Tlp,
+    conflict: Option<Conflict>,
     confidence: f64,
 }
 
 impl Planner {
     /// First pass: collects what objects need to know of later ones in the bundle.
     fn learn(&mut self, objects: &Objects) {
-        let defined = objects.defined_markings().iter();
-        self.markings
-            .extend(defined.map(|(id, level)| (id.clone(), *level)));
+        marking::learn(&mut self.markings, objects.defined_markings().clone());
         for identity in objects.identities() {
-            let level = match marking::stated_marking(&identity, &self.markings) {
-                Ok(stated) if stated.undefined.is_empty() => stated.level.unwrap_or(Tlp::White),
-                Ok(stated) => stated.level.unwrap_or(Tlp::White).max(Tlp::Amber),
-                // An unreadable marking hides the name from everything below RED.
-                Err(_) => Tlp::Red,
-            };
+            // An unreadable marking hides the name from everything below RED.
+            let marked = marking::object_marking(&identity, &self.markings, Tlp::White);
+            let level = marked.map_or(Tlp::Red, |marked| marked.tlp);
             let part = |key: &str| text(&identity, key).unwrap_or_default().to_owned();
             let name = Some(part("name")).filter(|name| is_source(name));
             self.sources.insert(part("id"), (name.unwrap_or_default(), level));
@@ -200,6 +204,7 @@ impl Planner {
             } else {
                 self.plan.nodes.push(self.node(&kind, &checked)?);
             }
+            self.note_markings(&id, &checked);
             self.refer(&checked.raw);
             Ok(())
         });
@@ -282,6 +287,8 @@ impl Planner {
             tlp,
             stated,
             undefined,
+            without_sent,
+            conflict,
         } = marking::object_marking(&raw, &self.markings, self.defaults.tlp)?;
         let confidence = match raw.get("confidence").and_then(Value::as_f64) {
             Some(percent) => percent / 100.0,
@@ -292,6 +299,8 @@ impl Planner {
             tlp,
             stated,
             held_by: undefined,
+            without_sent,
+            conflict,
             confidence,
         })
     }
@@ -332,6 +341,7 @@ impl Planner {
         let level_only = self.level_only(&id, &object);
         match self.check_object(object) {
             Ok(checked) => {
+                self.note_markings(&id, &checked);
                 visit_refs(&checked.raw, &mut |id| queue.push(id.to_owned()));
                 self.plan.skipped.count(&kind, "kept for references, not a node");
                 self.plan.supporting.push(self.support(id, checked));
@@ -343,14 +353,23 @@ impl Planner {
         }
     }
 
+    /// Notes which markings the object carries, and whether it says another level than they do.
+    fn note_markings(&mut self, id: &str, checked: &CheckedObject) {
+        self.carriers.note(id, &checked.raw, checked.without_sent);
+        if let Some(conflict) = checked.conflict {
+            self.plan.conflicts.note(id, conflict);
+        }
+    }
+
     /// A marking-definition kept only for its level. If it is not valid STIX, it still applies to the objects it
-    /// marks, in later bundles too; only the definition itself is not exported.
+    /// marks, in later bundles too, and an export restates it.
     fn level_only(&self, id: &str, object: &Map<String, Value>) -> Option<StixSupport> {
         let level = (*self.markings.get(id)?)?;
+        let own = marking::object_marking(object, &self.markings, self.defaults.tlp);
         Some(StixSupport {
             stix_id: id.to_owned(),
             modified: modified_of(object).unwrap_or(self.defaults.now),
-            tlp: self.defaults.tlp,
+            tlp: own.map_or(Tlp::Red, |own| own.tlp),
             states: Some(level),
             raw: pack(object),
             held_by: vec![id.to_owned()],
@@ -360,14 +379,19 @@ impl Planner {
     fn support(&self, stix_id: String, checked: CheckedObject) -> StixSupport {
         let modified = modified_of(&checked.raw).unwrap_or(self.defaults.now);
         let raw = pack(&checked.raw);
-        let states = marking::level_of(&Value::Object(checked.raw)).ok().flatten();
+        let (states, held_by) = match marking::level_of(&Value::Object(checked.raw)) {
+            _ if type_of_id(&stix_id) != Some("marking-definition") => (None, checked.held_by),
+            DefinitionLevel::Statement => (None, Vec::new()),
+            DefinitionLevel::Level(level) => (Some(level), Vec::new()),
+            DefinitionLevel::Unreadable => (None, vec![stix_id.clone()]),
+        };
         StixSupport {
             stix_id,
             modified,
             tlp: checked.tlp,
             states,
             raw,
-            held_by: checked.held_by,
+            held_by,
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{Markings, Objects, Planner, StixDefaults, StixPlan, type_of_id};
+use super::definitions::Carriers;
+use super::{ConflictReport, Markings, Objects, Planner, StixDefaults, StixPlan, type_of_id};
 
 /// A plan in progress; [`super::plan`] makes one in a single call.
 pub struct StixPlanning {
@@ -37,8 +38,10 @@ impl StixPlanning {
                 relationships: Vec::new(),
                 supporting: Vec::new(),
                 skipped: objects.take_skipped(),
+                conflicts: ConflictReport::default(),
                 default_tlp: defaults.tlp,
             },
+            carriers: Carriers::default(),
             referenced: HashSet::new(),
             unsupported: Vec::new(),
         };
@@ -78,7 +81,11 @@ impl StixPlanning {
 
     /// The plan; complete once `step` has returned false.
     pub fn finish(self) -> StixPlan {
-        self.planner.plan
+        let Planner {
+            mut plan, carriers, ..
+        } = self.planner;
+        carriers.settle(&mut plan.supporting);
+        plan
     }
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::domain::node::KgNode;
 use crate::domain::stix::object::{format_timestamp, timestamp};
+use crate::domain::tlp::level_of_tag;
 
 /// Maximum number of list items, to bound the size of an object.
 const MAX_ITEMS: usize = 200;
@@ -67,10 +68,7 @@ pub(super) fn strings(properties: &Map<String, Value>, key: &str) -> Vec<String>
 /// The tags as labels, except for markings.
 pub(super) fn labels(properties: &Map<String, Value>) -> Vec<String> {
     let mut labels = strings(properties, "tags");
-    labels.retain(|label| {
-        let namespace = label.split(':').next().unwrap_or_default();
-        !namespace.trim_matches(['"', ' ']).eq_ignore_ascii_case("tlp")
-    });
+    labels.retain(|label| level_of_tag(label).is_none());
     labels
 }
 

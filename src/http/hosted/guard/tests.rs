@@ -12,6 +12,7 @@ fn settings() -> Settings {
     let flags = Flags {
         bind: Some("127.0.0.1:0".into()),
         storage: Some("mem://".into()),
+        ..Flags::default()
     };
     let mut settings = Settings::load(None, &flags).unwrap();
     settings.server.admin_bind.set_port(0);

@@ -56,13 +56,14 @@ fn held(by: &NodeDraft) -> MergedNode {
         modified: None,
         held_by: None,
         feeds: None,
+        changed_at: None,
         rev: 0,
         ingested_at: DateTime::UNIX_EPOCH,
     })
 }
 
 fn properties(held: MergedNode) -> Value {
-    serde_json::from_str(&held.into_row().properties).unwrap()
+    serde_json::from_str(&held.into_row(DateTime::UNIX_EPOCH).properties).unwrap()
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn rates() -> Vec<Row> {
             let app = TestApp::with(own).await;
             let other = app.workspace("Pilot tier").await;
             for (tier, limit) in [("pilot", "100"), ("team", "1000"), ("enterprise", "5000")] {
-                other.settings(json!({"tier": tier})).await;
+                app.admin.oversees(&other, json!({"tier": tier})).await;
                 assert_eq!(other.get("/api/auth/me").await.header("ratelimit-limit"), Some(limit));
             }
             app.stop().await;

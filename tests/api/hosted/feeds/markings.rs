@@ -168,15 +168,15 @@ fn a_marking_that_arrives_with_a_later_pull_counts_too() {
             (&second["objects"], &second["item_count"]),
             (&json!(2), &json!(0))
         );
-        // The definition counts at once for what was committed before.
+        // The definition counts at once for what was committed before. It states no level, so nothing is lowered.
         let node = app
             .admin
             .node("Committed Early", text(&early, "id"))
             .await
             .unwrap();
-        assert_eq!(node["tlp"], "TLP:GREEN", "{node}");
+        assert_eq!(node["tlp"], "TLP:AMBER", "{node}");
         let items = app.admin.items(id).await;
-        assert_eq!(item_of(&items, &tool)["proposed_tlp"], "TLP:GREEN");
+        assert_eq!(item_of(&items, &tool)["proposed_tlp"], "TLP:AMBER");
         app.admin
             .commit_items(id, Some(&[text(item_of(&items, &tool), "id")]))
             .await;

@@ -46,6 +46,7 @@ fn every_real_misp_event_goes_out_as_one_valid_bundle() {
             raw,
             tlp,
             confidence: Some(0.6),
+            changed_at: None,
         };
         let relationships = edges.iter().enumerate().map(|(at, edge)| {
             let (source, target) = (id(edge.source), id(edge.target));
@@ -72,6 +73,7 @@ fn every_real_misp_event_goes_out_as_one_valid_bundle() {
                 raw: identity(),
                 tlp: Tlp::White,
                 confidence: None,
+                changed_at: None,
             }],
         };
         let bundle = export::bundle(parts, row("bundle"));

@@ -1,0 +1,103 @@
+//! Which objects pass into an export.
+//!
+//! Every node, relationship and supporting object goes through [`Gate::sort`], and nothing else decides what leaves:
+//! `marking::departure` judges by the strictest marking that the object carries. The definitions of its markings leave
+//! with it.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::domain::error::DomainError;
+use crate::domain::stix::export::ExportObject;
+use crate::domain::stix::marking::{self, Departure, Markings};
+use crate::domain::tlp::Tlp;
+use crate::store::{Definitions, Store};
+
+/// What may leave in an export, and what is known of the markings that it met.
+pub(super) struct Gate<'a> {
+    store: &'a Store,
+    ws: Uuid,
+    /// The strictest marking that the caller may see.
+    seen: Tlp,
+    /// The strictest marking that may leave.
+    leaving: Tlp,
+    definitions: Definitions,
+    known: Markings,
+    asked: Vec<String>,
+}
+
+/// Objects that leave, and those that don't.
+pub(super) struct SortedObjects<T> {
+    pub(super) leaving: Vec<(T, ExportObject)>,
+    /// The number of those withheld.
+    pub(super) held: u64,
+    /// Whether one of them is withheld because it is RED.
+    pub(super) red: bool,
+}
+
+impl<'a> Gate<'a> {
+    pub(super) fn new(store: &'a Store, ws: Uuid, seen: Tlp, leaving: Tlp) -> Self {
+        Self {
+            store,
+            ws,
+            seen,
+            leaving,
+            definitions: Definitions::default(),
+            known: Markings::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    /// Divides objects into those that leave and those that don't.
+    pub(super) async fn sort<T>(
+        &mut self,
+        objects: Vec<(T, ExportObject)>,
+    ) -> Result<SortedObjects<T>, DomainError> {
+        let carried = objects
+            .iter()
+            .flat_map(|(_, object)| marking::marking_refs(&object.raw));
+        self.look_up(carried.map(str::to_owned).collect()).await?;
+        let mut sorted = SortedObjects {
+            leaving: Vec::new(),
+            held: 0,
+            red: false,
+        };
+        for (key, object) in objects {
+            match marking::departure(&object.raw, object.tlp, &self.known, self.leaving) {
+                Departure::Leaves => sorted.leaving.push((key, object)),
+                Departure::Above(level) => {
+                    sorted.held += 1;
+                    sorted.red |= level == Tlp::Red;
+                }
+                Departure::Undefined => sorted.held += 1,
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// The definitions of these markings, as far as the caller may know them.
+    pub(super) async fn definitions(
+        &mut self,
+        markings: Vec<String>,
+    ) -> Result<Vec<Map<String, Value>>, DomainError> {
+        self.look_up(markings.clone()).await?;
+        let found = markings
+            .iter()
+            .filter_map(|id| self.definitions.object(id, self.seen));
+        Ok(found.collect())
+    }
+
+    async fn look_up(&mut self, mut markings: Vec<String>) -> Result<(), DomainError> {
+        markings.sort_unstable();
+        markings.dedup();
+        markings.retain(|id| !marking::is_built_in(id) && !self.asked.contains(id));
+        if markings.is_empty() {
+            return Ok(());
+        }
+        let found = self.store.definitions(self.ws, &markings).await?;
+        marking::learn(&mut self.known, found.known_to(self.seen));
+        self.definitions.extend(found);
+        self.asked.extend(markings);
+        Ok(())
+    }
+}

@@ -1,0 +1,201 @@
+//! Writing the relationships of a bundle.
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::super::connect::StoreError;
+use super::super::rows::{EdgeRow, HeldRow, key, later_than, record};
+use super::super::size;
+use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
+use super::super::stix_rows::edge_id;
+use super::super::tx::yield_regularly;
+use super::known::{End, ExistingEdge, OriginalRow};
+use super::nodes::is_silent;
+use super::places::Target;
+use super::successor::level_after;
+use super::{Ingest, NO_END, OLD};
+use crate::domain::node::node_id;
+use crate::domain::stix::ingest::StixRelationship;
+use crate::domain::tlp::Tlp;
+
+/// What the relationships of a chunk write.
+#[derive(Default)]
+struct EdgeWrites {
+    rows: Vec<EdgeRow>,
+    /// Rows that give way to newer ones.
+    replaced: Vec<RecordId>,
+    held: Vec<HeldRow>,
+    lifted: UnrestrictedRows,
+    raised: Vec<RaisedEdge>,
+}
+
+/// A stricter marking for a relationship that stays otherwise.
+#[derive(Debug, Clone, SurrealValue)]
+struct RaisedEdge {
+    id: RecordId,
+    tlp_rank: i64,
+    changed_at: DateTime<Utc>,
+}
+
+impl Ingest<'_> {
+    pub(super) async fn edges(
+        &mut self,
+        edges: &[StixRelationship],
+        default_tlp: Tlp,
+    ) -> Result<(), StoreError> {
+        let ends = self.ends(edges).await?;
+        let targets = self.edge_targets(edges, &ends).await?;
+        let mut writes = EdgeWrites::default();
+        for (place, (edge, target)) in edges.iter().zip(targets).enumerate() {
+            yield_regularly(place).await;
+            let joined = ends
+                .get(edge.source_ref.as_str())
+                .zip(ends.get(edge.target_ref.as_str()));
+            let are_known = joined.is_some_and(|(source, target)| source.is_known && target.is_known);
+            if !are_known {
+                let report = &mut self.done.skipped;
+                report.add_invalid("relationship", &edge.stix_id, NO_END.into());
+                self.done.unjoined.insert(edge.stix_id.clone());
+            }
+            let (Some((source, end)), Some(target)) = (joined, target) else {
+                continue;
+            };
+            let created = u64::from(are_known);
+            match target {
+                Target::Nowhere => self.done.result.edges_created += created,
+                Target::Seen(known) if known.modified >= Some(edge.modified) => {
+                    self.older_edge(edge, known, are_known, &mut writes).await?;
+                }
+                Target::New(id) => {
+                    self.done.result.edges_created += created;
+                    let row = self.relation(edge, id, (source, end), edge.tlp, default_tlp, &mut writes)?;
+                    writes.rows.push(row);
+                }
+                Target::Seen(known) => {
+                    self.done.result.edges_updated += created;
+                    let level = level_after(known.level()?, edge.tlp, edge.stated);
+                    if are_known {
+                        self.done.kept.note(&edge.stix_id, level, edge.tlp);
+                    }
+                    self.newer_edge(edge, known, (source, end), level, default_tlp, &mut writes)?;
+                }
+                Target::Unseen(known) => {
+                    self.done.result.edges_created += created;
+                    let level = known.level()?.max(edge.tlp);
+                    self.newer_edge(edge, known, (source, end), level, default_tlp, &mut writes)?;
+                }
+            }
+        }
+        self.write_edges(writes).await
+    }
+
+    /// A version that is not newer than its row; see `older_node`.
+    async fn older_edge(
+        &mut self,
+        edge: &StixRelationship,
+        known: ExistingEdge,
+        are_known: bool,
+        writes: &mut EdgeWrites,
+    ) -> Result<(), StoreError> {
+        let stricter = edge
+            .stated
+            .filter(|stated| i64::from(stated.rank()) > known.tlp_rank);
+        if let Some(level) = stricter
+            && (known.modified == Some(edge.modified) || self.is_edge_silent(&known.id).await?)
+        {
+            self.done.result.edges_updated += u64::from(are_known);
+            self.done.restated.edges.push(key(&known.id)?);
+            self.tx.charge(size::of_edge(edge))?;
+            let left = known.changed_at.max(known.modified);
+            writes.raised.push(RaisedEdge {
+                id: known.id,
+                tlp_rank: i64::from(level.rank()),
+                changed_at: later_than(left, self.rows.now),
+            });
+            return Ok(());
+        }
+        if are_known {
+            self.done.skipped.count("relationship", OLD);
+        }
+        let row = (&known.id, edge.modified, size::of_edge(edge));
+        writes
+            .lifted
+            .note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
+        Ok(())
+    }
+
+    async fn is_edge_silent(&self, edge: &RecordId) -> Result<bool, StoreError> {
+        let query = "SELECT id, raw FROM $ids WHERE ws = $ws";
+        let found: Vec<OriginalRow> = self.tx.find(self.ws, query, vec![edge.clone()]).await?;
+        is_silent(found)
+    }
+
+    fn newer_edge(
+        &mut self,
+        edge: &StixRelationship,
+        known: ExistingEdge,
+        ends: (&End, &End),
+        level: Tlp,
+        default_tlp: Tlp,
+        writes: &mut EdgeWrites,
+    ) -> Result<(), StoreError> {
+        let mut row = self.relation(edge, key(&known.id)?, ends, level, default_tlp, writes)?;
+        row.feeds = unite_feeds(known.feeds, row.feeds);
+        let left = known.changed_at.filter(|changed| Some(*changed) >= row.modified);
+        row.changed_at = left.map(|left| later_than(Some(left), self.rows.now));
+        writes.replaced.push(known.id);
+        writes.rows.push(row);
+        Ok(())
+    }
+
+    /// The row of a version.
+    fn relation(
+        &mut self,
+        edge: &StixRelationship,
+        id: Uuid,
+        (source, target): (&End, &End),
+        level: Tlp,
+        default_tlp: Tlp,
+        writes: &mut EdgeWrites,
+    ) -> Result<EdgeRow, StoreError> {
+        let is_usual = |end: &End, stix_id: &str| end.node == node_id(self.ws, stix_id);
+        let as_planned = id == edge_id(self.ws, &edge.stix_id)
+            && level == edge.tlp
+            && is_usual(source, &edge.source_ref)
+            && is_usual(target, &edge.target_ref);
+        if as_planned {
+            self.done.related.push(id);
+        } else {
+            self.done.restated.edges.push(id);
+        }
+        let row = record("edge", id);
+        let held = (edge.stix_id.as_str(), level, edge.held_by.as_slice());
+        self.hold(held, &row, default_tlp, &mut writes.held)?;
+        Ok(self.rows.edge(edge, row, (source.node, target.node), level))
+    }
+
+    async fn write_edges(&mut self, writes: EdgeWrites) -> Result<(), StoreError> {
+        let EdgeWrites {
+            rows,
+            replaced,
+            held,
+            lifted,
+            raised,
+        } = writes;
+        lifted.write(self.tx).await?;
+        // A relation's ends can't be updated in place, so a newer version replaces the edge.
+        self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
+        self.tx
+            .write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
+            .await?;
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, changed_at = $row.changed_at \
+                 RETURN NONE }",
+                raised,
+            )
+            .await?;
+        self.write_held(held).await
+    }
+}

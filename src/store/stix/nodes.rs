@@ -1,0 +1,249 @@
+//! Writing the nodes of a bundle.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::super::connect::StoreError;
+use super::super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, later_than, record, unpack};
+use super::super::size;
+use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
+use super::super::tx::yield_regularly;
+use super::known::{ExistingNode, OriginalRow};
+use super::places::Target;
+use super::successor::level_after;
+use super::{Ingest, OLD, stix_type};
+use crate::domain::node::node_id;
+use crate::domain::stix::ingest::StixNode;
+use crate::domain::stix::marking::states_level;
+use crate::domain::stix::properties::carry_over;
+use crate::domain::tlp::Tlp;
+
+/// What the nodes of a chunk write.
+#[derive(Default)]
+struct NodeWrites {
+    created: Vec<NodeRow>,
+    updated: Vec<NodeRow>,
+    evidence: Vec<EvidenceRow>,
+    held: Vec<HeldRow>,
+    lifted: UnrestrictedRows,
+    raised: Vec<RaisedNode>,
+}
+
+/// A stricter marking for a node that stays otherwise.
+#[derive(Debug, Clone, SurrealValue)]
+struct RaisedNode {
+    id: RecordId,
+    tlp_rank: i64,
+    evidence_tlp: Vec<i64>,
+    original: RecordId,
+    rev: i64,
+    changed_at: DateTime<Utc>,
+}
+
+impl Ingest<'_> {
+    pub(super) async fn nodes(&mut self, nodes: &[StixNode], default_tlp: Tlp) -> Result<(), StoreError> {
+        let targets = self.node_targets(nodes).await?;
+        let mut writes = NodeWrites::default();
+        for (place, (node, target)) in nodes.iter().zip(targets).enumerate() {
+            yield_regularly(place).await;
+            if let Target::Seen(known) | Target::Unseen(known) = &target {
+                self.placed.insert(node_id(self.ws, &node.stix_id), known.key()?);
+            }
+            match target {
+                Target::Nowhere => {
+                    self.done.result.nodes_created += 1;
+                    self.done.result.evidence_created += 1;
+                }
+                Target::Seen(known) if known.modified >= Some(node.modified) => {
+                    self.older_node(node, known, &mut writes).await?;
+                }
+                Target::New(id) => {
+                    self.done.result.nodes_created += 1;
+                    let (mut row, source) = self.version(node, id, node.tlp, default_tlp, &mut writes)?;
+                    row.link(source, node.tlp);
+                    writes.created.push(row);
+                }
+                Target::Seen(known) => {
+                    self.done.result.nodes_updated += 1;
+                    let level = level_after(known.level()?, node.tlp, node.stated);
+                    self.done.kept.note(&node.stix_id, level, node.tlp);
+                    self.newer_node(node, known, level, default_tlp, &mut writes)?;
+                }
+                Target::Unseen(known) => {
+                    self.done.result.nodes_created += 1;
+                    let level = known.level()?.max(node.tlp);
+                    self.newer_node(node, known, level, default_tlp, &mut writes)?;
+                }
+            }
+        }
+        self.write_nodes(writes).await
+    }
+
+    /// A version that is not newer than its row. If it states a stricter marking than a row that has none of its own, or
+    /// than another text of the same version, the row takes it.
+    async fn older_node(
+        &mut self,
+        node: &StixNode,
+        known: ExistingNode,
+        writes: &mut NodeWrites,
+    ) -> Result<(), StoreError> {
+        let stricter = node
+            .stated
+            .filter(|stated| i64::from(stated.rank()) > known.tlp_rank);
+        if let (Some(level), Some(original)) = (stricter, known.stix_evidence)
+            && (known.modified == Some(node.modified) || self.is_silent(original).await?)
+        {
+            self.done.result.nodes_updated += 1;
+            self.done.restated.nodes.push(known.key()?);
+            self.tx.charge(size::of_node(node))?;
+            writes.raised.push(self.raised(known, original, level));
+            return Ok(());
+        }
+        self.done.skipped.count(stix_type(&node.stix_id), OLD);
+        // Further evidence may be an older version, or what another source added, so the feed still counts.
+        if known.evidence.len() <= 1 {
+            let row = (&known.id, node.modified, size::of_node(node));
+            writes
+                .lifted
+                .note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
+        }
+        Ok(())
+    }
+
+    /// Whether the original in this evidence record states no marking.
+    async fn is_silent(&self, evidence: Uuid) -> Result<bool, StoreError> {
+        let query = "SELECT id, raw FROM $ids WHERE ws = $ws";
+        let ids = vec![record("evidence", evidence)];
+        let found: Vec<OriginalRow> = self.tx.find(self.ws, query, ids).await?;
+        is_silent(found)
+    }
+
+    fn raised(&self, known: ExistingNode, original: Uuid, level: Tlp) -> RaisedNode {
+        let tlp_rank = i64::from(level.rank());
+        let mut evidence_tlp = known.evidence_tlp;
+        let linked = known.evidence.iter().zip(&mut evidence_tlp);
+        for (_, rank) in linked.filter(|(id, _)| **id == original) {
+            *rank = tlp_rank;
+        }
+        let changed_at = later_than(known.changed_at.max(known.modified), self.rows.now);
+        RaisedNode {
+            id: known.id,
+            tlp_rank,
+            evidence_tlp,
+            original: record("evidence", original),
+            rev: self.rows.rev(),
+            changed_at,
+        }
+    }
+
+    fn newer_node(
+        &mut self,
+        node: &StixNode,
+        known: ExistingNode,
+        level: Tlp,
+        default_tlp: Tlp,
+        writes: &mut NodeWrites,
+    ) -> Result<(), StoreError> {
+        let (mut row, source) = self.version(node, known.key()?, level, default_tlp, writes)?;
+        keep_additions(&mut row, known, &node.properties, self.rows.now)?;
+        row.link(source, level);
+        writes.updated.push(row);
+        Ok(())
+    }
+
+    /// The row of a version, and its evidence, which is not linked yet.
+    fn version(
+        &mut self,
+        node: &StixNode,
+        id: Uuid,
+        level: Tlp,
+        default_tlp: Tlp,
+        writes: &mut NodeWrites,
+    ) -> Result<(NodeRow, Uuid), StoreError> {
+        let usual = node_id(self.ws, &node.stix_id);
+        let source = self.rows.evidence(node, (id != usual).then_some(id), level);
+        let source_id = key(&source.id)?;
+        let row = self.rows.node(id, node, source_id, level);
+        let held = (node.stix_id.as_str(), level, node.held_by.as_slice());
+        self.hold(held, &source.id, default_tlp, &mut writes.held)?;
+        self.placed.insert(usual, id);
+        if id == usual && level == node.tlp {
+            self.done.touched.push(id);
+        } else {
+            self.done.restated.nodes.push(id);
+        }
+        writes.evidence.push(source);
+        Ok((row, source_id))
+    }
+
+    async fn write_nodes(&mut self, writes: NodeWrites) -> Result<(), StoreError> {
+        let NodeWrites {
+            created,
+            updated,
+            evidence,
+            held,
+            lifted,
+            raised,
+        } = writes;
+        lifted.write(self.tx).await?;
+        self.done.result.evidence_created += evidence.len() as u64;
+        self.tx
+            .write("INSERT INTO evidence $rows RETURN NONE", evidence)
+            .await?;
+        self.tx
+            .write("INSERT INTO node $rows RETURN NONE", created)
+            .await?;
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                updated,
+            )
+            .await?;
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, evidence_tlp = $row.evidence_tlp, \
+                 rev = $row.rev, changed_at = $row.changed_at RETURN NONE; \
+                 UPDATE $row.original SET tlp_rank = $row.tlp_rank RETURN NONE }",
+                raised,
+            )
+            .await?;
+        self.write_held(held).await
+    }
+}
+
+/// Whether the originals state no marking.
+pub(super) fn is_silent(originals: Vec<OriginalRow>) -> Result<bool, StoreError> {
+    for original in originals {
+        if let Some(raw) = &original.raw
+            && states_level(&unpack(raw)?)
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Keeps what other sources added to a node when a newer version of its object replaces it.
+fn keep_additions(
+    row: &mut NodeRow,
+    known: ExistingNode,
+    own: &str,
+    now: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    row.evidence = known.evidence;
+    row.evidence_tlp = known.evidence_tlp;
+    row.feeds = unite_feeds(known.feeds, row.feeds.take());
+    // What left with the time of our own change must not leave again as older.
+    let left = known.changed_at.filter(|changed| Some(*changed) >= row.modified);
+    row.changed_at = left.map(|left| later_than(Some(left), now));
+    // Additions were visible at the old marking, so they must not be exposed at a lower one.
+    if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
+        let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
+        let mut properties: Map<String, Value> = serde_json::from_str(own).map_err(corrupt)?;
+        carry_over(&old, &mut properties);
+        row.properties = Value::Object(properties).to_string();
+    }
+    Ok(())
+}

@@ -1,0 +1,258 @@
+//! Programs of writes, some of them by callers with a higher clearance.
+
+use std::fmt;
+
+use rand::Rng;
+use rand::rngs::StdRng;
+use serde_json::{Value, json};
+
+use crate::stix::{object, relationship, statement, version, with};
+
+const NAMES: [&str; 6] = ["Umber", "Violet", "Ochre", "Cobalt", "Sepia", "Indigo"];
+const NOUNS: [&str; 5] = ["Loader", "Falcon", "Stealer", "Relay", "Tunnel"];
+const WORDS: [&str; 10] = [
+    "harbour",
+    "turbine",
+    "ledger",
+    "orchard",
+    "satellite",
+    "pipeline",
+    "kiosk",
+    "archive",
+    "glacier",
+    "foundry",
+];
+const KINDS: [&str; 5] = ["tool", "malware", "intrusion-set", "attack-pattern", "campaign"];
+const RED: &str = "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed";
+const SESSIONS: [&str; 2] = ["morning", "evening"];
+const VISIBLE: [&str; 3] = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER"];
+const HIDDEN: [&str; 2] = ["TLP:AMBER+PK", "TLP:RED"];
+
+/// What the worlds of a property differ in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    Objects,
+    Versions,
+    Texts,
+}
+
+/// One write. A hidden one is made while the workspace may see everything, and marks all that it brings.
+#[derive(Debug, Clone)]
+pub struct Act {
+    pub is_hidden: bool,
+    pub request: Request,
+}
+
+#[derive(Debug, Clone)]
+pub enum Request {
+    /// A body for a route.
+    Post(&'static str, Value),
+    /// Accepts all that waits in the batch of a session, and commits it.
+    CommitSession(&'static str),
+}
+
+impl fmt::Display for Act {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let hidden = if self.is_hidden { "hidden " } else { "" };
+        match &self.request {
+            Request::Post(path, body) => write!(f, "{hidden}POST {path} {body}"),
+            other => write!(f, "{hidden}{other:?}"),
+        }
+    }
+}
+
+/// A program of visible and hidden writes.
+pub fn acts(topic: Topic, rng: &mut StdRng) -> Vec<Act> {
+    let mut writer = Writer {
+        rng,
+        objects: Vec::new(),
+        markings: Vec::new(),
+    };
+    let length = writer.rng.random_range(6..14);
+    let mut program: Vec<Act> = (0..length).map(|_| writer.act(topic)).collect();
+    if program.iter().all(|act| !act.is_hidden) {
+        program[0].is_hidden = true;
+    }
+    program.push(Act {
+        is_hidden: false,
+        request: writer.request(topic, false),
+    });
+    program
+}
+
+/// Makes writes that refer to what was made before.
+struct Writer<'r> {
+    rng: &'r mut StdRng,
+    /// With whether the object was first sent by a hidden write.
+    objects: Vec<(bool, Value)>,
+    markings: Vec<Value>,
+}
+
+impl Writer<'_> {
+    fn act(&mut self, topic: Topic) -> Act {
+        let is_hidden = self.rng.random_bool(0.4);
+        let request = self.request(topic, is_hidden);
+        Act { is_hidden, request }
+    }
+
+    fn request(&mut self, topic: Topic, is_hidden: bool) -> Request {
+        match topic {
+            Topic::Objects => match self.rng.random_range(0..4) {
+                0 => self.analyst(is_hidden),
+                1 => self.osint(is_hidden),
+                _ => self.stix(is_hidden, false),
+            },
+            Topic::Versions => self.stix(is_hidden, true),
+            Topic::Texts => match self.rng.random_range(0..5) {
+                0 => Request::CommitSession(self.pick(&SESSIONS)),
+                1 => self.analyst(is_hidden),
+                _ => self.preview(is_hidden),
+            },
+        }
+    }
+
+    fn pick<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.rng.random_range(0..list.len())]
+    }
+
+    fn level(&mut self, is_hidden: bool) -> &'static str {
+        if is_hidden {
+            self.pick(&HIDDEN)
+        } else {
+            self.pick(&VISIBLE)
+        }
+    }
+
+    fn name(&mut self) -> String {
+        format!("{} {}", self.pick(&NAMES), self.pick(&NOUNS))
+    }
+
+    /// Sentences of few words, of random length: equal scores would leave the order to random ids.
+    fn text(&mut self) -> String {
+        let count = self.rng.random_range(3..24);
+        let words: Vec<&str> = (0..count).map(|_| self.pick(&WORDS)).collect();
+        format!("Seen at the {}.", words.join(" "))
+    }
+
+    fn analyst(&mut self, is_hidden: bool) -> Request {
+        let node = json!({"name": self.name(), "node_type": self.pick(&["tool", "actor", "attck"]),
+            "description": self.text(), "tlp": self.level(is_hidden)});
+        Request::Post("/api/ingest/analyst", json!({"nodes": [node]}))
+    }
+
+    fn osint(&mut self, is_hidden: bool) -> Request {
+        let item = json!({"title": self.name(), "type": "tool", "description": self.text(),
+            "url": format!("https://news.example/{}", self.pick(&WORDS)), "tlp": self.level(is_hidden)});
+        Request::Post("/api/ingest/osint", json!({"collector": "rss", "items": [item]}))
+    }
+
+    fn preview(&mut self, is_hidden: bool) -> Request {
+        let (one, other) = (self.pick(&WORDS), self.pick(&NAMES));
+        let content = format!(
+            "The {other} backdoor dubbed {}Shade uses T10{} and 198.51.100.{}. {}",
+            self.pick(&NAMES),
+            self.rng.random_range(10..40),
+            self.rng.random_range(1..6),
+            self.text()
+        );
+        let mode = if self.rng.random_bool(0.3) {
+            "auto"
+        } else {
+            "review"
+        };
+        let body = json!({"text": content, "source_type": "osint", "source_title": one, "ingest_mode": mode,
+            "session_id": self.pick(&SESSIONS), "default_tlp": self.level(is_hidden)});
+        Request::Post("/api/ingest/preview", body)
+    }
+
+    fn stix(&mut self, is_hidden: bool, has_versions: bool) -> Request {
+        Request::Post("/api/ingest/stix", self.bundle(is_hidden, has_versions))
+    }
+
+    /// A bundle of one to three objects, some of them other versions of those before, and relationships among all.
+    fn bundle(&mut self, is_hidden: bool, has_versions: bool) -> Value {
+        let mut sent = Vec::new();
+        for _ in 0..self.rng.random_range(1..4) {
+            let object = self.object(is_hidden, has_versions);
+            let is_known = self.objects.iter().any(|(_, known)| known["id"] == object["id"]);
+            if !is_known {
+                self.objects.push((is_hidden, object.clone()));
+            }
+            sent.push(object);
+        }
+        if has_versions && self.rng.random_bool(0.3) {
+            let marking = statement("Do not share.");
+            let last = sent.len() - 1;
+            sent[last] = add_marking(sent[last].clone(), &marking);
+            self.markings.push(marking.clone());
+            sent.push(marking);
+        }
+        if self.objects.len() > 1 && self.rng.random_bool(0.6) {
+            let (from, to) = (self.any_object(true), self.any_object(true));
+            if from["id"] != to["id"] {
+                let relationship = relationship(&from, self.pick(&["uses", "related-to"]), &to);
+                sent.push(self.mark(relationship, is_hidden));
+            }
+        }
+        let bundle = json!({"type": "bundle", "id": crate::stix::id("bundle"), "objects": sent});
+        json!({"bundle": bundle, "default_tlp": self.level(is_hidden)})
+    }
+
+    /// An object that was sent before. A stricter version of a visible object hides it, as its sender means it to, so
+    /// hidden writes repeat only what hidden writes began.
+    fn any_object(&mut self, may_be_visible: bool) -> Value {
+        let begun: Vec<&Value> = self
+            .objects
+            .iter()
+            .filter(|(is_hidden, _)| may_be_visible || *is_hidden)
+            .map(|(_, object)| object)
+            .collect();
+        begun[self.rng.random_range(0..begun.len())].clone()
+    }
+
+    fn object(&mut self, is_hidden: bool, has_versions: bool) -> Value {
+        let is_known = self.objects.iter().any(|(hidden, _)| !is_hidden || *hidden);
+        let mut object = if has_versions && is_known && self.rng.random_bool(0.5) {
+            let before = self.any_object(!is_hidden);
+            let year = self.rng.random_range(2020..2026);
+            let changes = json!({"description": self.text(), "name": self.name()});
+            unmark(version(&before, year, changes))
+        } else {
+            let (kind, name, description) = (self.pick(&KINDS), self.name(), self.text());
+            with(object(kind, &name), json!({"description": description}))
+        };
+        if !self.markings.is_empty() && self.rng.random_bool(0.3) {
+            let marking = self.markings[self.rng.random_range(0..self.markings.len())].clone();
+            object = add_marking(object, &marking);
+        }
+        self.mark(object, is_hidden)
+    }
+
+    /// Marks an object of a hidden write; a visible one may say nothing of itself.
+    fn mark(&mut self, object: Value, is_hidden: bool) -> Value {
+        match (is_hidden, self.rng.random_range(0..3)) {
+            (true, 0) => add_marking(object, &json!({"id": RED})),
+            (true, _) => with(object, json!({"x_mitre_tlp": self.level(true)})),
+            (false, 0) => with(object, json!({"labels": [self.level(false).to_lowercase()]})),
+            (false, _) => object,
+        }
+    }
+}
+
+fn add_marking(mut object: Value, marking: &Value) -> Value {
+    let mut markings = object["object_marking_refs"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    markings.push(marking["id"].clone());
+    object["object_marking_refs"] = Value::Array(markings);
+    object
+}
+
+/// The object without what it says of its marking.
+fn unmark(mut object: Value) -> Value {
+    for key in ["x_mitre_tlp", "labels", "object_marking_refs"] {
+        object.as_object_mut().unwrap().remove(key);
+    }
+    object
+}

@@ -1,0 +1,166 @@
+//! One workspace, in which a program is played.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::acts::{Act, Request};
+use super::transcript::{entry, ids_in};
+use crate::helpers::{Answer, Client, TestApp, encode};
+
+const QUESTIONS: [&str; 8] = [
+    "Umber Loader",
+    "Cobalt",
+    "Falcon",
+    "turbine ledger",
+    "glacier",
+    "which tools use Violet Relay",
+    "T1015",
+    "198.51.100.3",
+];
+
+/// What a caller of limited clearance was answered.
+pub struct World {
+    client: Client,
+    sees_all: bool,
+    sessions: Vec<(String, Value)>,
+    sent: BTreeSet<String>,
+    transcript: Vec<String>,
+}
+
+impl World {
+    /// Plays the acts in a new workspace, and returns the answers to its visible acts and to what is asked afterwards.
+    pub async fn play(app: &TestApp, acts: impl Iterator<Item = &Act>) -> Vec<String> {
+        let mut world = Self {
+            client: app.workspace(&format!("World {}", Uuid::new_v4())).await,
+            sees_all: false,
+            sessions: Vec::new(),
+            sent: BTreeSet::new(),
+            transcript: Vec::new(),
+        };
+        for act in acts {
+            world.see_all(act.is_hidden).await;
+            world.act(act).await;
+        }
+        world.see_all(false).await;
+        for ceiling in ["TLP:AMBER", "TLP:GREEN", "TLP:AMBER"] {
+            world.client.settings(json!({"tlp_ceiling": ceiling})).await;
+            world.ask().await;
+        }
+        world.transcript
+    }
+
+    async fn see_all(&mut self, sees_all: bool) {
+        if sees_all != self.sees_all {
+            let ceiling = if sees_all { "TLP:RED" } else { "TLP:AMBER" };
+            let rights = json!({"tlp_ceiling": ceiling, "elevated_clearance": sees_all});
+            self.client.settings(rights).await;
+            self.sees_all = sees_all;
+        }
+    }
+
+    async fn act(&mut self, act: &Act) {
+        match &act.request {
+            Request::Post(path, body) => {
+                let text = body.to_string();
+                self.sent.extend(ids_in(&text));
+                let answer = self.client.post(path, body).await;
+                let body = self.keep(act.is_hidden, &format!("POST {path}"), answer).await;
+                self.remember(act, &body);
+            }
+            Request::CommitSession(session) => self.commit_session(act.is_hidden, session).await,
+        }
+    }
+
+    /// Remembers the batches that an act made.
+    fn remember(&mut self, act: &Act, answer: &Value) {
+        let Request::Post(_, body) = &act.request else {
+            return;
+        };
+        if let (false, Some(session)) = (act.is_hidden, body["session_id"].as_str()) {
+            self.sessions.retain(|(known, _)| known != session);
+            self.sessions
+                .push((session.to_owned(), answer["batch_id"].clone()));
+        }
+    }
+
+    /// Accepts what waits in the session's batch without a warning, and commits it.
+    async fn commit_session(&mut self, is_hidden: bool, session: &str) {
+        let Some((_, batch)) = self.sessions.iter().find(|(known, _)| known == session).cloned() else {
+            return;
+        };
+        let batch = batch.as_str().unwrap_or_default().to_owned();
+        let answer = self.client.get(&format!("/api/ingest/batch/{batch}")).await;
+        let read = self.keep(is_hidden, "GET batch", answer).await;
+        for entity in read["entities"].as_array().into_iter().flatten() {
+            if entity["status"] == "pending" {
+                let path = format!(
+                    "/api/ingest/staging/{}",
+                    entity["id"].as_str().unwrap_or_default()
+                );
+                let decision = json!({"status": "accepted"});
+                let answer = self.client.patch(&path, &decision).await;
+                self.keep(is_hidden, "PATCH entity", answer).await;
+            }
+        }
+        let answer = self
+            .client
+            .post(&format!("/api/ingest/batch/{batch}/commit"), &json!({}))
+            .await;
+        self.keep(is_hidden, "POST commit", answer).await;
+    }
+
+    /// Asks in every mode, exports what was found, and reads every node, batch and list.
+    async fn ask(&mut self) {
+        let mut nodes = BTreeSet::new();
+        for question in QUESTIONS {
+            for path in ["search?mode=blended&", "search?mode=structured&", "semantic?"] {
+                let path = format!("/api/recall/{path}{}", encode(&[("q", question)]));
+                let found = self.get(&path).await;
+                for node in found["results"].as_array().into_iter().flatten() {
+                    nodes.insert((
+                        node["name"].to_string(),
+                        node["id"].as_str().unwrap_or_default().to_owned(),
+                    ));
+                }
+                if let Some(recall) = found["recall_id"].as_str() {
+                    self.get(&format!("/api/recall/sessions/{recall}/export.stix"))
+                        .await;
+                }
+            }
+        }
+        let mut reads = Vec::new();
+        for (name, id) in nodes {
+            let answer = self.client.get(&format!("/api/nodes/{id}")).await;
+            let (status, body) = answer.whole().await;
+            reads.push(entry(&format!("node {name}"), status, None, &body, &self.sent));
+        }
+        reads.sort();
+        self.transcript.extend(reads);
+        for (_, batch) in self.sessions.clone() {
+            self.get(&format!(
+                "/api/ingest/batch/{}",
+                batch.as_str().unwrap_or_default()
+            ))
+            .await;
+        }
+    }
+
+    async fn get(&mut self, path: &str) -> Value {
+        let answer = self.client.get(path).await;
+        self.keep(false, &format!("GET {path}"), answer).await
+    }
+
+    /// Notes what the caller was answered, unless that caller is the one who sees everything.
+    async fn keep(&mut self, is_hidden: bool, call: &str, answer: Answer) -> Value {
+        let held_back = answer.header("x-held-back").map(str::to_owned);
+        let (status, body) = answer.whole().await;
+        assert!(status < 500, "{call}: {status} {body}");
+        if !is_hidden {
+            self.transcript
+                .push(entry(call, status, held_back.as_deref(), &body, &self.sent));
+        }
+        serde_json::from_str(&body).unwrap_or(Value::Null)
+    }
+}
