@@ -14,7 +14,7 @@ use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::feed::{BatchState, Feed, FeedBatch, InputKind, Tally};
+use crate::domain::feed::{BatchState, Feed, FeedBatch, InputKind, Received, Tally};
 use crate::domain::tlp::Tlp;
 
 /// A pull that has given no sign of life for this long has died with its process.
@@ -161,7 +161,7 @@ impl Store {
         found.into_iter().map(|row| Ok((row.ws, key(&row.id)?))).collect()
     }
 
-    /// A batch as a caller cleared up to `highest` sees it.
+    /// A batch as a caller cleared up to `highest` sees it; `None` also if it does not exist for the caller.
     pub async fn feed_batch(
         &self,
         ws: Uuid,
@@ -177,10 +177,13 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let row: Option<FeedBatchRow> = response.take(0).map_err(failed(what))?;
-        row.map(|row| row.into_batch(highest)).transpose()
+        match row {
+            Some(row) if row.is_visible(highest)? => row.into_batch(highest).map(Some),
+            Some(_) | None => Ok(None),
+        }
     }
 
-    /// The newest batches, of one feed and in one state if these are given.
+    /// The newest batches that exist for a caller cleared up to `highest`, of one feed and in one state if these are given.
     pub async fn feed_batches(
         &self,
         ws: Uuid,
@@ -189,21 +192,42 @@ impl Store {
         highest: Tlp,
     ) -> Result<Vec<FeedBatch>, DomainError> {
         let what = "reading batches failed";
-        let query = "SELECT * FROM feed_batch WHERE ws = $ws AND ($feed = NONE OR feed = $feed) \
-                     AND ($status = NONE OR status = $status) \
-                     ORDER BY created_at DESC, id DESC LIMIT $limit START $offset";
+        let query = format!(
+            "SELECT * FROM feed_batch WHERE ws = $ws AND ($feed = NONE OR feed = $feed) \
+             AND (default_tlp <= $highest OR {items} > 0) AND {in_state} \
+             ORDER BY created_at DESC, id DESC LIMIT $limit START $offset",
+            items = sum_of(Tally::places_of_all(highest)),
+            in_state = in_state(state, highest),
+        );
         let mut response = self
             .db
             .query(query)
             .bind(("ws", ws))
             .bind(("feed", feed))
-            .bind(("status", state.map(|state| state.as_str().to_owned())))
+            .bind(("highest", i64::from(highest.rank())))
             .bind(("limit", i64::from(limit)))
             .bind(("offset", i64::from(offset)))
             .await
             .map_err(failed(what))?;
         let rows: Vec<FeedBatchRow> = response.take(0).map_err(failed(what))?;
         rows.into_iter().map(|row| row.into_batch(highest)).collect()
+    }
+}
+
+/// The sum of these places in the counts of a batch, as an expression of a query.
+fn sum_of(places: impl Iterator<Item = usize>) -> String {
+    let places: Vec<String> = places.map(|place| format!("tally[{place}]")).collect();
+    format!("({})", places.join(" + "))
+}
+
+/// The condition of a query that a batch is in a state for a caller cleared up to `highest`: [`BatchState::seen`].
+fn in_state(state: Option<BatchState>, highest: Tlp) -> String {
+    let open = sum_of(Tally::places_of_open(highest));
+    match state {
+        None => "true".to_owned(),
+        Some(state @ (BatchState::Pulling | BatchState::Failed)) => format!("status = '{}'", state.as_str()),
+        Some(BatchState::Review) => format!("status IN ['review', 'committed'] AND {open} > 0"),
+        Some(BatchState::Committed) => format!("status IN ['review', 'committed'] AND {open} = 0"),
     }
 }
 
@@ -230,6 +254,8 @@ impl FeedBatchRow {
             created_at: batch.now,
             ended_at: None,
             committed_at: None,
+            received: serde_json::to_string(&Received::default()).ok(),
+            numbers: Some(vec![0; Tlp::ALL.len()]),
         }
     }
 }
@@ -275,6 +301,7 @@ async fn begin_pull(
         known.error = None;
         known.ended_at = None;
         known.committed_at = None;
+        known.settle(Tally::from_row(&known.tally), known.received()?, batch.now)?;
         known
     } else {
         let mut new = FeedBatchRow::new(ws, batch);
@@ -344,7 +371,7 @@ async fn fail(
     if run.is_some_and(|run| run != batch.run) {
         return Ok(false);
     }
-    batch.fail(error, now);
+    batch.fail(error, now)?;
     if let Some(feed) = batch.feed {
         let mut feed: FeedRow = one(tx, ws, OWN, record("feed", feed), "feed").await?;
         if feed.pulling == Some(id) {

@@ -149,7 +149,8 @@ impl Review {
                 status: after.as_str().into(),
             });
         }
-        batch.settle(tally, now)?;
+        let received = batch.received()?;
+        batch.settle(tally, received, now)?;
         tx.write(
             "FOR $row IN $rows { UPDATE $row.id SET status = $row.status RETURN NONE }",
             rows,

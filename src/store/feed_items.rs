@@ -7,7 +7,8 @@ use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::feed_batches::UPDATE;
-use super::feed_rows::{FeedBatchRow, FeedItemRow, item_id, support_id};
+use super::feed_memory::{self, MovedItem};
+use super::feed_rows::{FeedBatchRow, FeedItemRow, POSITIONS, item_id, support_id};
 use super::retry::with_retry;
 use super::rows::{record, tlp, unpack};
 use super::tx::{CHUNK, WriteTx};
@@ -94,7 +95,7 @@ impl Store {
         let listed = rows.into_iter().map(|mut row| {
             room -= row.raw.as_ref().map_or(0, |_| row.bytes);
             row.raw = row.raw.filter(|_| room >= 0);
-            row.into_item(batch)
+            row.into_item(batch, highest)
         });
         listed.collect()
     }
@@ -113,7 +114,7 @@ impl Store {
         let after = position.checked_sub(1);
         let rows: Vec<FeedItemRow> = self.item_rows(ws, batch, (after, 1), None, highest, "*").await?;
         let row = rows.into_iter().next();
-        let item_of = |row: FeedItemRow| row.into_item(batch);
+        let item_of = |row: FeedItemRow| row.into_item(batch, highest);
         let found = row.map(item_of).transpose()?;
         Ok(found.filter(|found| found.id == item))
     }
@@ -133,7 +134,8 @@ impl Store {
         let mut first = i64::try_from(first).unwrap_or(i64::MAX);
         let end = self.end_of_batch(ws, batch).await?;
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (mut rows, mut window) = (Vec::new(), i64::try_from(limit).unwrap_or(WINDOW).min(WINDOW));
+        let window = i64::try_from(limit).unwrap_or(WINDOW).saturating_mul(POSITIONS);
+        let (mut rows, mut window) = (Vec::new(), window.min(WINDOW));
         while first < end && rows.len() < limit {
             let last = first.saturating_add(window).min(end);
             let query = format!(
@@ -175,7 +177,7 @@ impl Store {
     /// Records a decision with its audit entry.
     ///
     /// # Errors
-    /// `NotFound` for an item that does not exist or is marked above `highest`, `Conflict` for a committed one,
+    /// `NotFound` for a batch or an item that does not exist for the caller, `Conflict` for a committed one,
     /// `Invalid` for a marking below the one that the object states.
     pub async fn decide_item(
         &self,
@@ -191,18 +193,27 @@ impl Store {
             let tx = self.begin().await?;
             let outcome = async {
                 let mut batch_row = batch_row(&tx, ws, batch).await?;
+                if !batch_row.is_visible(highest)? {
+                    return Err(DomainError::NotFound("batch").into());
+                }
                 let query = format!("SELECT * FROM $ids WHERE tlp_rank <= {}", highest.rank());
                 let found: Vec<FeedItemRow> = tx.find(ws, &query, vec![item_id(ws, batch, position)]).await?;
                 let mut row = found.into_iter().next().ok_or(DomainError::NotFound("item"))?;
                 let before = row.cell()?;
                 apply(&mut row, decision)?;
-                let mut tally = Tally::from_row(&batch_row.tally);
-                tally.transfer(before, row.cell()?);
-                batch_row.settle(tally, now)?;
+                let after = row.cell()?;
+                let (mut tally, mut received) = (Tally::from_row(&batch_row.tally), batch_row.received()?);
+                tally.transfer(before, after);
+                if before.0 != after.0 {
+                    received.move_item(before.0, after.0, row.size());
+                    let moved = [MovedItem::of(&row, before.0, after.0)];
+                    feed_memory::follow(&tx, (ws, batch_row.source()?), &moved).await?;
+                }
+                batch_row.settle(tally, received, now)?;
                 tx.write(UPDATE, vec![row.clone()]).await?;
                 tx.write(UPDATE, vec![batch_row]).await?;
                 tx.audit([audit]).await?;
-                Ok(row.into_item(batch)?)
+                Ok(row.into_item(batch, highest)?)
             };
             let outcome = outcome.await;
             tx.finish(outcome).await

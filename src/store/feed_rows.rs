@@ -9,8 +9,8 @@ use super::rows::{corrupt, key, parse, record, tlp, unpack};
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedObject, stix_type};
 use crate::domain::feed::{
-    BatchState, Change, Feed, FeedBatch, FeedItem, InputKind, ItemId, ItemStatus, PullProgress,
-    Redistribution, Tally,
+    BatchState, Change, Feed, FeedBatch, FeedItem, InputKind, ItemId, ItemStatus, PullProgress, Received,
+    Redistribution, Tally, UnmarkedCounts,
 };
 use crate::domain::packing::unpacked_size;
 use crate::domain::stix::ingest::SkipReport;
@@ -96,7 +96,14 @@ pub(super) struct FeedBatchRow {
     pub created_at: DateTime<Utc>,
     pub ended_at: Option<DateTime<Utc>>,
     pub committed_at: Option<DateTime<Utc>>,
+    /// What was received, by marking. `None` in a row of an older version, which counted without markings.
+    pub received: Option<String>,
+    /// Next number of an item for each marking.
+    pub numbers: Option<Vec<i64>>,
 }
+
+/// Distance of the positions of two items of one marking.
+pub(super) const POSITIONS: i64 = Tlp::ALL.len() as i64;
 
 impl FeedBatchRow {
     /// The feed, or the batch itself for a bundle without one: whose objects are known to each other.
@@ -108,45 +115,62 @@ impl FeedBatchRow {
         parse(&self.status)
     }
 
-    pub(super) fn report(&self) -> Result<SkipReport, DomainError> {
-        serde_json::from_str(&self.skipped).map_err(corrupt)
-    }
-
-    /// Ends a run that failed.
-    pub(super) fn fail(&mut self, error: &str, now: DateTime<Utc>) {
-        self.status = BatchState::Failed.as_str().into();
-        self.error = Some(error.to_owned());
-        self.ended_at = Some(now);
-        let done = Tally::from_row(&self.tally).open() == 0;
-        self.committed_at = done.then_some(now);
-    }
-
-    pub(super) fn advance(&mut self, by: PullProgress) {
-        let mut progress = self.progress();
-        progress.add(by);
-        let stored = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
-        self.pages = stored(progress.pages);
-        self.objects = stored(progress.objects);
-        self.bytes = stored(progress.bytes);
-        self.unchanged = stored(progress.unchanged);
-        self.unreadable = stored(progress.unreadable);
-    }
-
-    fn progress(&self) -> PullProgress {
+    /// What the batch has received.
+    pub(super) fn received(&self) -> Result<Received, DomainError> {
+        if let Some(received) = &self.received {
+            return serde_json::from_str(received).map_err(corrupt);
+        }
         let count = |stored: i64| u64::try_from(stored).unwrap_or(0);
-        PullProgress {
+        let skipped: SkipReport = serde_json::from_str(&self.skipped).map_err(corrupt)?;
+        let counts = UnmarkedCounts {
             pages: count(self.pages),
-            objects: count(self.objects),
             bytes: count(self.bytes),
             unchanged: count(self.unchanged),
             unreadable: count(self.unreadable),
-        }
+            skipped,
+            settled_at: self.committed_at,
+        };
+        let default = tlp(self.default_tlp)?;
+        Ok(Received::of_unmarked(
+            counts,
+            &Tally::from_row(&self.tally),
+            default,
+        ))
     }
 
-    /// Stores the counts of items, and the state that follows from them.
-    pub(super) fn settle(&mut self, tally: Tally, now: DateTime<Utc>) -> Result<(), DomainError> {
+    /// The position of a new item. Items of one marking are numbered without gaps, so that a gap tells nobody of an item of
+    /// another marking.
+    pub(super) fn next_position(&mut self, level: Tlp) -> i64 {
+        let first = self.next_ord.div_euclid(POSITIONS) + i64::from(self.next_ord % POSITIONS != 0);
+        let numbers = self.numbers.get_or_insert_with(|| vec![first; Tlp::ALL.len()]);
+        let rank = i64::from(level.rank());
+        let number = numbers.get_mut(usize::from(level.rank()));
+        let position = number.map_or(self.next_ord, |number| {
+            let position = *number * POSITIONS + rank;
+            *number += 1;
+            position
+        });
+        self.next_ord = self.next_ord.max(position + 1);
+        position
+    }
+
+    /// Ends a run that failed.
+    pub(super) fn fail(&mut self, error: &str, now: DateTime<Utc>) -> Result<(), DomainError> {
+        self.status = BatchState::Failed.as_str().into();
+        self.error = Some(error.to_owned());
+        self.ended_at = Some(now);
+        self.settle(Tally::from_row(&self.tally), self.received()?, now)
+    }
+
+    /// Stores the counts, and the state that follows from them.
+    pub(super) fn settle(
+        &mut self,
+        tally: Tally,
+        mut received: Received,
+        now: DateTime<Utc>,
+    ) -> Result<(), DomainError> {
         self.tally = tally.to_row();
-        let done = tally.open() == 0;
+        let done = tally.open(Tlp::Red) == 0;
         match (self.state()?, done) {
             (BatchState::Review, true) => {
                 self.status = BatchState::Committed.as_str().into();
@@ -159,38 +183,49 @@ impl FeedBatchRow {
             (BatchState::Failed, done) => self.committed_at = done.then_some(now),
             _ => {}
         }
+        let complete = self.state()? != BatchState::Pulling;
+        received.settle(complete.then_some(&tally), now);
+        self.received = Some(serde_json::to_string(&received).map_err(corrupt)?);
         Ok(())
+    }
+
+    /// Whether the batch exists for a caller cleared up to `highest`: one who may see what states no marking there, or one
+    /// of the items.
+    pub(super) fn is_visible(&self, highest: Tlp) -> Result<bool, DomainError> {
+        let tally = Tally::from_row(&self.tally);
+        Ok(tlp(self.default_tlp)? <= highest || tally.total(highest) > 0)
     }
 
     /// The batch as a caller cleared up to `highest` sees it.
     pub(super) fn into_batch(self, highest: Tlp) -> Result<FeedBatch, DomainError> {
         let tally = Tally::from_row(&self.tally);
         let count = |status| tally.visible(status, highest);
-        let report = self.report()?;
-        let item_count: u64 = ItemStatus::ALL.iter().map(|status| count(*status)).sum();
-        let mut progress = self.progress();
-        // Hidden items must not show as the difference of two counts.
-        progress.objects = progress
-            .objects
-            .saturating_sub(tally.total().saturating_sub(item_count));
+        let view = self.received()?.view(&tally, highest);
+        let progress = PullProgress {
+            pages: if self.pages == 0 { 0 } else { view.pages },
+            objects: view.objects,
+            bytes: view.bytes,
+            unchanged: view.unchanged,
+            unreadable: view.unreadable,
+        };
         Ok(FeedBatch {
             id: key(&self.id)?,
             input_kind: parse::<InputKind>(&self.input_kind)?,
             feed_source_id: self.feed,
-            status: self.state()?,
+            status: self.state()?.seen(tally.open(highest)),
             default_tlp: tlp(self.default_tlp)?,
-            item_count,
+            item_count: tally.total(highest),
             pending: count(ItemStatus::Pending),
             accepted: count(ItemStatus::Accepted),
             rejected: count(ItemStatus::Rejected),
             committed: count(ItemStatus::Committed),
             progress,
-            skipped_by_type: report.by_type,
-            skipped_objects: report.objects,
+            skipped_by_type: view.skipped.by_type,
+            skipped_objects: view.skipped.objects,
             error: self.error,
             created_at: self.created_at,
             ended_at: self.ended_at,
-            committed_at: self.committed_at,
+            committed_at: view.settled_at,
         })
     }
 }
@@ -211,6 +246,8 @@ pub(super) struct FeedItemRow {
     pub held_by: Option<Vec<String>>,
     pub status: String,
     pub is_update: bool,
+    /// The marking from which an earlier version is known; `None` in rows of an older version.
+    pub known_tlp: Option<i64>,
     pub warnings: Vec<String>,
     pub bytes: i64,
     /// Not read where it is not needed.
@@ -224,7 +261,8 @@ pub(super) fn item_id(ws: Uuid, batch: Uuid, position: i64) -> RecordId {
 }
 
 impl FeedItemRow {
-    pub(super) fn new(id: RecordId, object: StagedObject, is_update: bool) -> Self {
+    /// An item for review; `known` is the marking from which an earlier version of its object is known.
+    pub(super) fn new(id: RecordId, object: StagedObject, known: Option<Tlp>) -> Self {
         let rank = |tlp: Tlp| i64::from(tlp.rank());
         let marking = object.marking;
         let (source_ref, target_ref) = object.ends.unzip();
@@ -242,7 +280,8 @@ impl FeedItemRow {
             stated_tlp: marking.stated.map(rank),
             held_by: (!marking.undefined.is_empty()).then_some(marking.undefined),
             status: ItemStatus::Pending.as_str().into(),
-            is_update,
+            is_update: known.is_some(),
+            known_tlp: known.map(rank),
             warnings: object.warnings,
             bytes: i64::try_from(unpacked_size(&object.raw)).unwrap_or(i64::MAX),
             raw: Some(Bytes::from(object.raw)),
@@ -267,18 +306,27 @@ impl FeedItemRow {
         }
     }
 
+    /// Size of the object as JSON text in bytes.
+    pub(super) fn size(&self) -> u64 {
+        u64::try_from(self.bytes).unwrap_or(0)
+    }
+
     pub(super) fn cell(&self) -> Result<(Tlp, ItemStatus), DomainError> {
         Ok((tlp(self.tlp_rank)?, parse(&self.status)?))
     }
 
-    /// The item, with its object if that has been read.
-    pub(super) fn into_item(self, batch: Uuid) -> Result<FeedItem, DomainError> {
+    /// The item as a caller cleared up to `highest` sees it, with its object if that has been read.
+    pub(super) fn into_item(self, batch: Uuid, highest: Tlp) -> Result<FeedItem, DomainError> {
         let position = u64::try_from(self.position()?).unwrap_or(0);
         let object = self.raw.as_ref().map(unpack).transpose()?;
         Ok(FeedItem {
             id: ItemId::of(batch, position),
             batch_id: batch,
-            change: if self.is_update {
+            change: if self.is_update
+                && self
+                    .known_tlp
+                    .is_none_or(|known| known <= i64::from(highest.rank()))
+            {
                 Change::Update
             } else {
                 Change::New
@@ -297,19 +345,6 @@ impl FeedItemRow {
             object,
         })
     }
-}
-
-/// The newest version of an object that a feed has brought.
-#[derive(Debug, Clone, SurrealValue)]
-pub(super) struct FeedObjectRow {
-    pub id: RecordId,
-    pub ws: Uuid,
-    pub modified: DateTime<Utc>,
-}
-
-/// Id of the row that remembers an object of a feed, or of a batch without one.
-pub(super) fn object_id(source: Uuid, stix_id: &str) -> RecordId {
-    record("feed_object", Uuid::new_v5(&source, stix_id.as_bytes()))
 }
 
 #[derive(Debug, Clone, SurrealValue)]

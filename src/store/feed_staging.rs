@@ -12,19 +12,19 @@ use uuid::Uuid;
 use super::Store;
 use super::connect::StoreError;
 use super::feed_batches::{OWN, UPDATE, UPSERT, one};
+use super::feed_memory::{FeedObjectRow, remembered};
 use super::feed_rows::{
-    FeedBatchRow, FeedItemRow, FeedObjectRow, FeedRow, FeedSupportRow, FeedWaitingRow, item_id, object_id,
-    support_id,
+    FeedBatchRow, FeedItemRow, FeedRow, FeedSupportRow, FeedWaitingRow, item_id, support_id,
 };
 use super::retry::with_retry;
-use super::rows::{corrupt, key, record, tlp};
+use super::rows::{key, record, tlp};
 use super::stix::Place;
 use super::stix_rows::edge_id;
 use super::tx::{WriteTx, yield_regularly};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedObject, StagedPage};
-use crate::domain::feed::{BatchState, PullProgress, Tally};
+use crate::domain::feed::{BatchState, Received, Tally};
 use crate::domain::node::node_id;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::tlp::Tlp;
@@ -36,8 +36,8 @@ pub struct PageWrite {
     /// Number of the run that brings it.
     pub run: i64,
     pub page: StagedPage,
-    /// What was received.
-    pub received: PullProgress,
+    /// The page of the feed that this is the beginning of, if it is one.
+    pub received: Option<ReceivedPage>,
     /// Where the feed's next pull goes on once this page is durable.
     pub cursor: Option<String>,
     /// The audit entry of the end, if the batch is complete with this page.
@@ -47,13 +47,22 @@ pub struct PageWrite {
     pub now: DateTime<Utc>,
 }
 
+/// How much was on a page of a feed.
+#[derive(Debug, Clone, Copy)]
+pub struct ReceivedPage {
+    /// Objects, and entries that are none.
+    pub objects: u64,
+    /// Entries that are not JSON objects.
+    pub unreadable: u64,
+}
+
 impl PageWrite {
     /// The same place in the feed, with nothing more to stage.
     #[must_use]
     pub fn without_page(self) -> Self {
         Self {
             page: StagedPage::default(),
-            received: PullProgress::default(),
+            received: None,
             ..self
         }
     }
@@ -64,12 +73,6 @@ struct SupportVersion {
     stix_id: String,
     modified: DateTime<Utc>,
     states: Option<i64>,
-}
-
-#[derive(Debug, SurrealValue)]
-struct Version {
-    id: RecordId,
-    modified: Option<DateTime<Utc>>,
 }
 
 /// A version among the workspace's nodes and edges.
@@ -105,6 +108,13 @@ impl Store {
     }
 }
 
+/// A marking from which a version of an object is known, and the version.
+type KnownVersion = (Tlp, DateTime<Utc>);
+
+fn lowest<'a>(known: impl Iterator<Item = &'a KnownVersion>) -> Option<Tlp> {
+    known.map(|(level, _)| *level).min()
+}
+
 /// The transaction that stages a page.
 struct Staging<'a> {
     tx: &'a WriteTx,
@@ -132,47 +142,40 @@ impl<'a> Staging<'a> {
 
     async fn run(&mut self) -> Result<(), StoreError> {
         let objects = &self.write.page.objects;
-        let known = self.pulled_versions(objects).await?;
+        let pulled = objects.iter().map(|object| object.stix_id.as_str());
+        let mut pulled = remembered(self.tx, (self.ws, self.source), pulled).await?;
         let stored = self.stored_versions(objects).await?;
-        let mut tally = Tally::from_row(&self.batch.tally);
+        let (mut tally, mut received) = (Tally::from_row(&self.batch.tally), self.batch.received()?);
         let (mut items, mut newest, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
-        let mut received = self.write.received;
         for (place, object) in objects.iter().enumerate() {
             yield_regularly(place).await;
-            let of_row = stored.get(&object.stix_id);
-            let before = [known.get(&object.stix_id), of_row.map(|(modified, _)| modified)];
-            if before.iter().flatten().any(|time| **time >= object.modified) {
-                received.unchanged += 1;
+            let of_row = stored.get(&object.stix_id).copied();
+            let of_feed = pulled.remove(&object.stix_id);
+            let before = self.known(object.marking.tlp, of_row, of_feed.as_ref())?;
+            let bytes = u64::try_from(object.bytes()).unwrap_or(u64::MAX);
+            if let Some(level) = lowest(before.iter().filter(|(_, time)| *time >= object.modified)) {
+                received.add_unchanged(level.max(object.marking.tlp), bytes);
                 continue;
             }
-            let is_update = before.iter().any(Option::is_some);
-            let position = self.batch.next_ord;
-            self.batch.next_ord += 1;
-            for marking in &object.marking.undefined {
-                waiting.push(FeedWaitingRow::new(
-                    self.ws,
-                    self.source,
-                    marking,
-                    self.write.batch,
-                    position,
-                ));
+            let mut object = object.clone();
+            if let Some((level, _)) = of_row {
+                object.keep_marking_of_stored(level);
             }
+            let level = object.marking.tlp;
+            let position = self.batch.next_position(level);
+            let waits = object.marking.undefined.iter();
+            waiting.extend(waits.map(|marking| self.waiting_row(marking, position)));
             // A bundle without a feed comes once, and holds each object once.
             if self.batch.feed.is_some() {
-                newest.push(FeedObjectRow {
-                    id: object_id(self.source, &object.stix_id),
-                    ws: self.ws,
-                    modified: object.modified,
-                });
+                let row =
+                    of_feed.unwrap_or_else(|| FeedObjectRow::new(self.ws, self.source, &object.stix_id));
+                newest.push(row.with(level, object.modified)?);
             }
             let id = item_id(self.ws, self.write.batch, position);
-            let mut object = object.clone();
-            if let Some((_, level)) = of_row {
-                object.keep_marking_of_stored(*level);
-            }
-            let row = FeedItemRow::new(id, object, is_update);
+            let row = FeedItemRow::new(id, object, lowest(before.iter()));
             let (tlp, status) = row.cell()?;
             tally.add(tlp, status);
+            received.add_item(tlp, bytes);
             items.push(row);
         }
         self.tx
@@ -184,14 +187,23 @@ impl<'a> Staging<'a> {
         self.finish(tally, received).await
     }
 
-    /// The versions that the feed brought before.
-    async fn pulled_versions(
+    /// The versions that an object of this marking is compared with: those that the caller may see, or everybody who may
+    /// see the object.
+    fn known(
         &self,
-        objects: &[StagedObject],
-    ) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
-        let id = |object: &StagedObject| object_id(self.source, &object.stix_id);
-        self.versions(objects, id, "SELECT id, modified FROM $ids WHERE ws = $ws")
-            .await
+        level: Tlp,
+        of_row: Option<KnownVersion>,
+        of_feed: Option<&FeedObjectRow>,
+    ) -> Result<Vec<KnownVersion>, StoreError> {
+        let highest = level.max(self.write.highest);
+        let mut known = of_feed.map_or(Ok(Vec::new()), FeedObjectRow::known)?;
+        known.retain(|(level, _)| *level <= highest);
+        known.extend(of_row);
+        Ok(known)
+    }
+
+    fn waiting_row(&self, marking: &str, position: i64) -> FeedWaitingRow {
+        FeedWaitingRow::new(self.ws, self.source, marking, self.write.batch, position)
     }
 
     /// The versions among the workspace's nodes and edges that the caller may see: of each object the first one, or else
@@ -199,7 +211,7 @@ impl<'a> Staging<'a> {
     async fn stored_versions(
         &self,
         objects: &[StagedObject],
-    ) -> Result<HashMap<String, (DateTime<Utc>, Tlp)>, StoreError> {
+    ) -> Result<HashMap<String, KnownVersion>, StoreError> {
         let mut ids = HashMap::new();
         for object in objects {
             ids.insert(key(&self.row_of(object, &object.stix_id))?, object);
@@ -249,39 +261,16 @@ impl<'a> Staging<'a> {
         &self,
         object: &StagedObject,
         row: StoredVersion,
-        seen: &mut HashMap<String, (DateTime<Utc>, Tlp)>,
+        seen: &mut HashMap<String, KnownVersion>,
     ) -> Result<bool, StoreError> {
         let level = tlp(row.tlp_rank)?;
         if level > self.write.highest {
             return Ok(false);
         }
         if let Some(modified) = row.modified {
-            seen.insert(object.stix_id.clone(), (modified, level));
+            seen.insert(object.stix_id.clone(), (level, modified));
         }
         Ok(true)
-    }
-
-    async fn versions(
-        &self,
-        objects: &[StagedObject],
-        id: impl Fn(&StagedObject) -> RecordId,
-        query: &str,
-    ) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
-        let mut names = HashMap::new();
-        for object in objects {
-            names.insert(key(&id(object))?, &object.stix_id);
-        }
-        let rows: Vec<Version> = self
-            .tx
-            .find(self.ws, query, objects.iter().map(id).collect())
-            .await?;
-        let mut found = HashMap::new();
-        for row in rows {
-            if let (Some(name), Some(modified)) = (names.get(&key(&row.id)?), row.modified) {
-                found.insert((*name).clone(), modified);
-            }
-        }
-        Ok(found)
     }
 
     /// Keeps what items refer to: the newest version of each.
@@ -314,18 +303,20 @@ impl<'a> Staging<'a> {
         self.tx.write(UPSERT, rows.collect()).await
     }
 
-    async fn finish(&mut self, tally: Tally, received: PullProgress) -> Result<(), StoreError> {
+    async fn finish(&mut self, tally: Tally, mut received: Received) -> Result<(), StoreError> {
         let now = self.write.now;
-        let mut report = self.batch.report()?;
-        report.absorb(self.write.page.skipped.clone());
-        self.batch.skipped = serde_json::to_string(&report).map_err(corrupt)?;
-        self.batch.advance(received);
+        received.add_skipped(self.write.page.skips.clone());
+        if let Some(page) = self.write.received {
+            self.batch.pages += 1;
+            received.note_page(page.objects);
+            received.add_unreadable(tlp(self.batch.default_tlp)?, page.unreadable);
+        }
         if let Some(entry) = &self.write.last {
             self.batch.status = BatchState::Review.as_str().into();
             self.batch.ended_at = Some(now);
             self.tx.audit([entry]).await?;
         }
-        self.batch.settle(tally, now)?;
+        self.batch.settle(tally, received, now)?;
         self.tx.write(UPDATE, vec![self.batch.clone()]).await?;
         let (Some(feed), Some(cursor)) = (self.batch.feed, &self.write.cursor) else {
             return Ok(());

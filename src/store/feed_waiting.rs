@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::connect::StoreError;
 use super::feed_batches::UPDATE;
 use super::feed_items::{STAGED_MARKINGS, StagedMarking, batch_row};
+use super::feed_memory::{self, MovedItem};
 use super::feed_rows::{FeedItemRow, item_id, support_id};
 use super::retry::with_retry;
 use super::rows::{tlp, up_to_limit};
@@ -165,7 +166,8 @@ async fn renew_items(
     }
     let (stored, staged) = definitions(tx, (ws, source), named).await?;
     let mut batch = batch_row(tx, ws, batch).await?;
-    let mut tally = Tally::from_row(&batch.tally);
+    let (mut tally, mut received) = (Tally::from_row(&batch.tally), batch.received()?);
+    let mut moved = Vec::new();
     let (default, pulling) = (tlp(batch.default_tlp)?, batch.state()? == BatchState::Pulling);
     for row in &mut rows {
         let before = row.cell()?;
@@ -189,9 +191,15 @@ async fn renew_items(
             .map(|level| level.max(row.stated_tlp.unwrap_or(0)));
         row.tlp_rank = row.resolved_tlp.unwrap_or(row.proposed_tlp);
         row.held_by = (!marking.undefined.is_empty()).then_some(marking.undefined);
-        tally.transfer(before, row.cell()?);
+        let after = row.cell()?;
+        tally.transfer(before, after);
+        if before.0 != after.0 {
+            received.move_item(before.0, after.0, row.size());
+            moved.push(MovedItem::of(row, before.0, after.0));
+        }
     }
-    batch.settle(tally, now)?;
+    feed_memory::follow(tx, (ws, source), &moved).await?;
+    batch.settle(tally, received, now)?;
     let count = rows.len();
     tx.write(UPDATE, rows).await?;
     tx.write(UPDATE, vec![batch]).await?;

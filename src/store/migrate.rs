@@ -32,6 +32,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (17, include_str!("../../schemas/0017_audit_order.surql")),
     (AUDIT_MOVED, include_str!("../../schemas/0018_audit_moved.surql")),
     (20, include_str!("../../schemas/0020_stix_changes.surql")),
+    (22, include_str!("../../schemas/0022_feed_markings.surql")),
     (23, include_str!("../../schemas/0023_identity.surql")),
 ];
 

@@ -15,6 +15,7 @@ mod feed_batches;
 mod feed_choice;
 mod feed_commit;
 mod feed_items;
+mod feed_memory;
 mod feed_retention;
 mod feed_rows;
 mod feed_staging;
@@ -79,7 +80,7 @@ pub use feed_batches::{INTERRUPTED, NewFeedBatch, PULL_SILENCE, PullStart, inter
 pub use feed_choice::{Choice, ChosenItem};
 pub use feed_commit::{Review, ReviewOutcome, ReviewedItem, StixOrigin};
 pub use feed_items::ItemDecision;
-pub use feed_staging::PageWrite;
+pub use feed_staging::{PageWrite, ReceivedPage};
 pub use feed_waiting::RemarkedItems;
 pub use feeds::BlockedFeed;
 pub use identity::{ApiKeyRecord, Oversight, UserChange, UserRecord, WorkspaceChange};

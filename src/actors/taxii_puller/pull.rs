@@ -18,7 +18,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, PullFailure};
 use crate::domain::feed::stage::Stager;
-use crate::domain::feed::{Feed, InputKind, PullProgress};
+use crate::domain::feed::{Feed, InputKind, check_default};
 use crate::domain::packing::unpack;
 use crate::domain::principal::{Principal, SUSPENDED};
 use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
@@ -28,7 +28,7 @@ use crate::domain::stix::object::type_of_id;
 use crate::domain::stix::objects::Objects;
 use crate::domain::tlp::Tlp;
 use crate::outbound::GuardedClient;
-use crate::store::{INTERRUPTED, NewFeedBatch, PageWrite};
+use crate::store::{INTERRUPTED, NewFeedBatch, PageWrite, ReceivedPage};
 use crate::taxii::{CollectionUrl, Pull, PullCursor, PullError, PullErrorKind, PullSettings, PulledPage};
 
 /// Starts the pull of a feed into a new batch, or resumes a failed one.
@@ -115,6 +115,10 @@ impl TaxiiPullerCore {
         let feed = feed.ok_or_else(|| DomainError::Conflict("the batch is not a pull of a feed".into()))?;
         let registered = self.store.feed(ws, feed).await?;
         let registered = registered.ok_or(DomainError::NotFound("feed"))?;
+        if !resumed {
+            // The workspace may see less than when the feed was registered, and would not see its own batch.
+            check_default(registered.default_tlp, by.workspace.clearance())?;
+        }
         // The allow-list may have changed since the feed was registered.
         let collection = self.collection(&registered.connector_config_ref)?;
         let new = NewFeedBatch {
@@ -249,11 +253,8 @@ impl TaxiiPullerCore {
     async fn stage(&self, running: &PullRun, page: PulledPage) -> Result<(), DomainError> {
         let (ws, source) = (running.by.workspace.id, running.feed.id);
         let highest = running.by.workspace.clearance().highest();
-        let received = PullProgress {
-            pages: 1,
+        let received = ReceivedPage {
             objects: count(page.objects.len() + page.unreadable),
-            bytes: count(page.bytes),
-            unchanged: 0,
             unreadable: count(page.unreadable),
         };
         let cursor = serde_json::to_string(&page.cursor)
@@ -271,7 +272,7 @@ impl TaxiiPullerCore {
             batch: running.batch,
             run: running.run,
             page: staged,
-            received,
+            received: Some(received),
             cursor: Some(cursor),
             last: None,
             highest: running.highest,

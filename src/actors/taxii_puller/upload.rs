@@ -13,12 +13,12 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedPage, Stager};
-use crate::domain::feed::{InputKind, PullProgress, check_default};
+use crate::domain::feed::{InputKind, check_default};
 use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::StixPlan;
 use crate::domain::stix::objects::Objects;
 use crate::domain::tlp::Tlp;
-use crate::store::{NewFeedBatch, PageWrite};
+use crate::store::{NewFeedBatch, PageWrite, ReceivedPage};
 
 /// Objects staged in one transaction.
 const PAGE: usize = 500;
@@ -28,8 +28,6 @@ const PAGE: usize = 500;
 pub struct StageBundle {
     pub by: Principal,
     pub objects: Objects,
-    /// Size of the bundle in bytes.
-    pub bytes: u64,
     /// The feed that it belongs to: what that feed brought already is not staged again.
     pub feed: Option<Uuid>,
     /// Marking of objects that state none; by default the feed's.
@@ -54,14 +52,10 @@ impl Work for StageBundle {
         let Self {
             by,
             objects,
-            bytes,
             feed,
             default_tlp,
         } = self;
         let (ws, highest) = (by.workspace.id, by.workspace.clearance().highest());
-        if let Some(level) = default_tlp {
-            check_default(level, by.workspace.clearance())?;
-        }
         let of_feed = match feed {
             None => None,
             Some(feed) => {
@@ -71,13 +65,16 @@ impl Work for StageBundle {
                 })?)
             }
         };
-        let of_feed = of_feed.map(|feed| feed.default_tlp);
+        let stated = default_tlp.or(of_feed.map(|feed| feed.default_tlp));
+        if let Some(level) = stated {
+            check_default(level, by.workspace.clearance())?;
+        }
         let batch = NewFeedBatch {
             id: Uuid::now_v7(),
             feed,
             user: by.user_id(),
             input_kind: InputKind::StixBundle,
-            default_tlp: default_tlp.or(of_feed).unwrap_or(Tlp::Green),
+            default_tlp: stated.unwrap_or(Tlp::Green.min(highest)),
             now: clock::now(),
         };
         let source = feed.unwrap_or(batch.id);
@@ -93,7 +90,7 @@ impl Work for StageBundle {
         let _registered = core.register_upload(batch.id);
         core.store.begin_upload(ws, &batch, &entry).await?;
         core.chain(entry).await;
-        let upload = core.stage_upload(&by, (&batch, source), (plan, stager), bytes);
+        let upload = core.stage_upload(&by, (&batch, source), (plan, stager));
         let staged = core.with_signs_of_life(ws, batch.id, upload).await;
         if let Err(error) = &staged {
             core.fail_upload(&by, batch.id, &error.to_string()).await?;
@@ -148,28 +145,25 @@ impl TaxiiPullerCore {
         by: &Principal,
         (batch, source): (&NewFeedBatch, Uuid),
         (plan, stager): (StixPlan, Stager),
-        bytes: u64,
     ) -> Result<(), DomainError> {
         let ws = by.workspace.id;
         let StixPlan {
             nodes,
             relationships,
             supporting,
-            skipped,
+            skips,
             ..
         } = plan;
         let (defined, _) = definitions_of(&supporting)?;
         let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
-        let mut received = PullProgress {
-            pages: 1,
-            objects: count(nodes.len() + relationships.len()) + skipped.total(),
-            bytes,
-            ..PullProgress::default()
-        };
+        let mut received = Some(ReceivedPage {
+            objects: count(nodes.len() + relationships.len()) + skips.total(),
+            unreadable: 0,
+        });
         let stager = Arc::new(stager);
         let (mut nodes, mut edges) = (nodes.into_iter(), relationships.into_iter());
         let mut support = supporting;
-        let mut skipped = Some(skipped);
+        let mut skips = Some(skips);
         loop {
             let of_nodes: Vec<_> = nodes.by_ref().take(PAGE).collect();
             let of_edges: Vec<_> = edges.by_ref().take(PAGE - of_nodes.len()).collect();
@@ -183,17 +177,16 @@ impl TaxiiPullerCore {
             let mut page = StagedPage {
                 objects: objects.await?,
                 support: std::mem::take(&mut support),
-                skipped: skipped.take().unwrap_or_default(),
+                skips: skips.take().unwrap_or_default(),
             };
             page.drop_overmarked();
-            self.stage_part(by, batch, page, std::mem::take(&mut received), false)
-                .await?;
+            self.stage_part(by, batch, page, received.take(), false).await?;
             if last {
                 break;
             }
         }
         self.renew(ws, source, &defined).await?;
-        self.stage_part(by, batch, StagedPage::default(), PullProgress::default(), true)
+        self.stage_part(by, batch, StagedPage::default(), None, true)
             .await
     }
 
@@ -202,7 +195,7 @@ impl TaxiiPullerCore {
         by: &Principal,
         batch: &NewFeedBatch,
         page: StagedPage,
-        received: PullProgress,
+        received: Option<ReceivedPage>,
         last: bool,
     ) -> Result<(), DomainError> {
         let now = clock::now();

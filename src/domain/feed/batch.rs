@@ -23,8 +23,8 @@ wire_enum! {
     /// State of a batch.
     ///
     /// `pulling` becomes `review` when everything is staged, or `failed`; a failed pull can be resumed. Once every item
-    /// of a batch in review is decided and committed, it is `committed`. Items can be decided and committed in any
-    /// state.
+    /// of a batch in review that the caller may see is decided and committed, it is `committed`. Items can be decided
+    /// and committed in any state.
     BatchState, "pulling, review, failed, committed" {
         Pulling = "pulling",
         Review = "review",
@@ -33,13 +33,14 @@ wire_enum! {
     }
 }
 
-/// What a pull has received so far, whatever became of it.
+/// What a batch has received so far, whatever became of it, as far as the caller may see it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PullProgress {
+    /// Pages that these objects fill.
     pub pages: u64,
     /// Objects received, with repetitions.
     pub objects: u64,
-    /// Bytes of the response bodies, decompressed.
+    /// Size of these objects as JSON text.
     pub bytes: u64,
     /// Objects that are staged or committed already, in this version or a newer one.
     pub unchanged: u64,
@@ -47,14 +48,15 @@ pub struct PullProgress {
     pub unreadable: u64,
 }
 
-impl PullProgress {
-    /// Adds a page's share.
-    pub fn add(&mut self, page: Self) {
-        self.pages += page.pages;
-        self.objects += page.objects;
-        self.bytes += page.bytes;
-        self.unchanged += page.unchanged;
-        self.unreadable += page.unreadable;
+impl BatchState {
+    /// The state as a caller sees it to whom `open` items are still to be decided or committed.
+    #[must_use]
+    pub fn seen(self, open: u64) -> Self {
+        match self {
+            Self::Pulling | Self::Failed => self,
+            Self::Review | Self::Committed if open == 0 => Self::Committed,
+            Self::Review | Self::Committed => Self::Review,
+        }
     }
 }
 
@@ -77,7 +79,7 @@ pub struct FeedBatch {
     pub committed: u64,
     #[serde(flatten)]
     pub progress: PullProgress,
-    /// Objects that can't be staged, by type, with the reasons.
+    /// Objects that the caller may see and that can't be staged, by type, with the reasons.
     #[schema(example = json!({"report": {"count": 1, "reasons": {"type does not become a node": 1}}}))]
     pub skipped_by_type: BTreeMap<String, SkippedType>,
     /// The first hundred invalid objects.

@@ -2,6 +2,7 @@
 
 mod batch;
 mod item;
+mod received;
 mod request;
 pub mod stage;
 mod tally;
@@ -13,6 +14,7 @@ use uuid::Uuid;
 
 pub use self::batch::{BatchState, FeedBatch, InputKind, PullProgress};
 pub use self::item::{Change, FeedItem, ItemId, ItemStatus};
+pub use self::received::{Received, UnmarkedCounts};
 pub use self::request::{FeedChange, FeedChangeBody, NewFeed, check_default};
 pub use self::tally::Tally;
 use super::node::wire_enum;

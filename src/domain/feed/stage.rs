@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use crate::domain::packing::unpack;
-use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
+use crate::domain::packing::{unpack, unpacked_size};
+use crate::domain::stix::ingest::{
+    Markings, SkippedSize, SkipsByMarking, StixNode, StixPlan, StixRelationship, StixSupport,
+};
 use crate::domain::stix::marking::{self, Conflict, ObjectMarking};
 use crate::domain::stix::object::{flag, type_of_id};
 use crate::domain::tlp::Tlp;
@@ -52,10 +54,15 @@ pub struct StagedPage {
     pub objects: Vec<StagedObject>,
     /// Markings, identities and other objects that items refer to.
     pub support: Vec<StixSupport>,
-    pub skipped: SkipReport,
+    pub skips: SkipsByMarking,
 }
 
 impl StagedObject {
+    /// Size of the object as JSON text in bytes.
+    pub fn bytes(&self) -> usize {
+        unpacked_size(&self.raw)
+    }
+
     /// Keeps the marking of the stored version, if this one would be marked lower and states no marking.
     pub fn keep_marking_of_stored(&mut self, stored: Tlp) {
         if self.marking.stated.is_none() && self.marking.tlp < stored {
@@ -71,12 +78,16 @@ impl StagedObject {
 impl StagedPage {
     /// Skips objects that name so many undefined markings that waiting for them would be a burden.
     pub fn drop_overmarked(&mut self) {
-        let skipped = &mut self.skipped;
+        let skips = &mut self.skips;
         self.objects.retain(|object| {
             let fits = object.marking.undefined.len() <= MAX_UNDEFINED;
             if !fits {
                 let reason = format!("object_marking_refs: more than {MAX_UNDEFINED} undefined markings");
-                skipped.add_invalid(stix_type(&object.stix_id), &object.stix_id, reason);
+                let size = SkippedSize {
+                    tlp: object.marking.tlp,
+                    bytes: object.bytes(),
+                };
+                skips.add_invalid(size, stix_type(&object.stix_id), &object.stix_id, reason);
             }
             fits
         });
@@ -100,7 +111,7 @@ impl Stager {
         let mut page = StagedPage {
             objects: nodes.chain(edges).collect(),
             support: plan.supporting,
-            skipped: plan.skipped,
+            skips: plan.skips,
         };
         page.drop_overmarked();
         page

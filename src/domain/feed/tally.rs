@@ -6,6 +6,8 @@ use super::item::ItemStatus;
 use crate::domain::tlp::Tlp;
 
 const STATUSES: usize = ItemStatus::ALL.len();
+/// Statuses of items that are still to be decided or committed.
+const OPEN: [ItemStatus; 2] = [ItemStatus::Pending, ItemStatus::Accepted];
 const CELLS: usize = Tlp::ALL.len() * STATUSES;
 
 /// Number of items for each marking and status.
@@ -34,14 +36,38 @@ impl Tally {
         levels.filter_map(|level| self.0.get(cell(*level, status))).sum()
     }
 
-    /// All items, hidden ones included.
-    pub fn total(&self) -> u64 {
-        self.0.iter().sum()
+    /// All items that are marked no higher than `highest`.
+    pub fn total(&self, highest: Tlp) -> u64 {
+        ItemStatus::ALL
+            .iter()
+            .map(|status| self.visible(*status, highest))
+            .sum()
     }
 
-    /// Items that are neither rejected nor committed, hidden ones included.
-    pub fn open(&self) -> u64 {
-        self.visible(ItemStatus::Pending, Tlp::Red) + self.visible(ItemStatus::Accepted, Tlp::Red)
+    /// Items that are neither rejected nor committed, and marked no higher than `highest`.
+    pub fn open(&self, highest: Tlp) -> u64 {
+        OPEN.iter().map(|status| self.visible(*status, highest)).sum()
+    }
+
+    /// The strictest marking of an item.
+    pub fn strictest(&self) -> Option<Tlp> {
+        let mut levels = Tlp::ALL.into_iter().rev();
+        levels.find(|level| {
+            ItemStatus::ALL
+                .iter()
+                .any(|status| self.0.get(cell(*level, *status)) > Some(&0))
+        })
+    }
+
+    /// Places in the stored form of the counts of all items that are marked no higher than `highest`.
+    pub fn places_of_all(highest: Tlp) -> impl Iterator<Item = usize> {
+        0..cell(highest, ItemStatus::Pending) + STATUSES
+    }
+
+    /// Places in the stored form of the counts that [`Tally::open`] adds up.
+    pub fn places_of_open(highest: Tlp) -> impl Iterator<Item = usize> {
+        let levels = Tlp::ALL.into_iter().filter(move |level| *level <= highest);
+        levels.flat_map(|level| OPEN.map(|status| cell(level, status)))
     }
 
     /// The stored form.
@@ -82,7 +108,18 @@ mod tests {
         assert_eq!(tally.visible(ItemStatus::Pending, Tlp::Red), 2);
         assert_eq!(tally.visible(ItemStatus::Committed, Tlp::Green), 0);
         assert_eq!(tally.visible(ItemStatus::Committed, Tlp::Amber), 1);
-        assert_eq!(tally.open(), 2);
+        assert_eq!([Tlp::Amber, Tlp::Red].map(|highest| tally.open(highest)), [1, 2]);
+        assert_eq!([Tlp::Green, Tlp::Red].map(|highest| tally.total(highest)), [1, 3]);
+        assert_eq!(tally.strictest(), Some(Tlp::Red));
+        assert_eq!(Tally::default().strictest(), None);
+        let row = tally.to_row();
+        for highest in Tlp::ALL {
+            let sum = |places: &mut dyn Iterator<Item = usize>| places.map(|at| row[at]).sum::<i64>();
+            let all = sum(&mut Tally::places_of_all(highest));
+            assert_eq!(u64::try_from(all), Ok(tally.total(highest)), "{highest}");
+            let open = sum(&mut Tally::places_of_open(highest));
+            assert_eq!(u64::try_from(open), Ok(tally.open(highest)), "{highest}");
+        }
         assert_eq!(Tally::from_row(&tally.to_row()), tally);
     }
 }

@@ -13,8 +13,15 @@ use super::complete;
 use super::marking::{self, DefinitionLevel, Markings};
 use super::object::{modified_of, text, type_of_id, visit_refs};
 use super::schema::StixValidator;
-use super::skip_report::SkipReport;
 use crate::domain::tlp::Tlp;
+
+/// The fields by which an object is marked.
+const MARKING_FIELDS: [&str; 4] = [
+    "x_mitre_tlp",
+    "labels",
+    "object_marking_refs",
+    "granular_markings",
+];
 
 /// Why an object could not be parsed, and its index in the list.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +36,7 @@ pub struct ObjectParseError {
 pub struct Objects {
     text: String,
     kept: Vec<ObjectEntry>,
-    skipped: SkipReport,
+    dropped: Vec<DroppedEntry>,
     defined: Markings,
     /// Referenced markings that are not built in.
     referenced: HashSet<String>,
@@ -46,6 +53,38 @@ struct ObjectEntry {
 enum Role {
     Identity,
     Other,
+}
+
+/// An object that is not kept.
+#[derive(Debug)]
+pub(super) struct DroppedEntry {
+    at: Range<usize>,
+    /// Its index in the list.
+    place: usize,
+    cause: DropCause,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum DropCause {
+    Unstorable,
+    NotAnObject,
+    NoId,
+    ForeignId,
+    /// The object kept at this index has the same id and is newer.
+    Repeated(usize),
+}
+
+/// What is known of an object that is not kept.
+#[derive(Debug)]
+pub(super) struct DroppedObject {
+    pub(super) kind: String,
+    pub(super) id: String,
+    pub(super) reason: String,
+    /// Size in bytes.
+    pub(super) bytes: usize,
+    /// The objects whose markings it has: its own, and that of the newer object with its id. `None` if a marking can't be
+    /// read.
+    pub(super) marked_as: Option<Vec<Map<String, Value>>>,
 }
 
 /// Position and time of the newest object with an id.
@@ -82,12 +121,7 @@ impl Objects {
         for (place, at) in places.into_iter().enumerate() {
             match serde_json::from_str(text.get(at.clone()).unwrap_or_default()) {
                 Ok(value) => objects.add_value(place, at, value, &mut newest),
-                Err(_) => {
-                    let reason = format!("can't be stored as JSON (objects[{place}])");
-                    objects
-                        .skipped
-                        .add_invalid("unknown", &format!("objects[{place}]"), reason);
-                }
+                Err(_) => objects.discard(at, place, DropCause::Unstorable),
             }
         }
         objects.complete(text)
@@ -106,21 +140,17 @@ impl Objects {
         value: Value,
         newest: &mut HashMap<String, NewestVersion>,
     ) {
-        let place = format!("objects[{index}]");
         let Value::Object(object) = value else {
-            self.skipped
-                .add_invalid("unknown", &place, format!("must be an object ({place})"));
+            self.discard(at, index, DropCause::NotAnObject);
             return;
         };
         let kind = text(&object, "type").unwrap_or("unknown");
         let Some(id) = text(&object, "id") else {
-            self.skipped
-                .add_invalid(kind, &place, format!("id: is required ({place})"));
+            self.discard(at, index, DropCause::NoId);
             return;
         };
         if type_of_id(id) != Some(kind) {
-            let rule = format!("id: must be {kind}--UUID ({place})");
-            self.skipped.add_invalid(kind, id, rule);
+            self.discard(at, index, DropCause::ForeignId);
             return;
         }
         visit_refs(&object, &mut |id| {
@@ -145,14 +175,19 @@ impl Objects {
             self.kept.push(kept);
             return;
         };
-        if modified > known.modified
-            && let Some(earlier) = self.kept.get_mut(known.place)
-        {
-            *earlier = kept;
-            known.modified = modified;
-        }
-        let rule = "an object with this id and a later or equal modified is in the bundle";
-        self.skipped.add_invalid(kind, id, rule.into());
+        let cause = DropCause::Repeated(known.place);
+        let dropped = match self.kept.get_mut(known.place) {
+            Some(earlier) if modified > known.modified => {
+                known.modified = modified;
+                std::mem::replace(earlier, kept)
+            }
+            Some(_) | None => kept,
+        };
+        self.discard(dropped.at, index, cause);
+    }
+
+    fn discard(&mut self, at: Range<usize>, place: usize, cause: DropCause) {
+        self.dropped.push(DroppedEntry { at, place, cause });
     }
 
     /// Ids of referenced markings that are not built in. Those defined among the objects are included, because an
@@ -166,9 +201,43 @@ impl Objects {
         &self.defined
     }
 
-    /// Takes the report of dropped objects.
-    pub(super) fn take_skipped(&mut self) -> SkipReport {
-        std::mem::take(&mut self.skipped)
+    /// Takes the list of dropped objects.
+    pub(super) fn take_dropped(&mut self) -> Vec<DroppedEntry> {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Why an object was dropped, and what it was.
+    pub(super) fn dropped(&self, entry: &DroppedEntry) -> DroppedObject {
+        let object = self.object(&entry.at).unwrap_or_default();
+        let place = format!("objects[{}]", entry.place);
+        let kind = text(&object, "type").unwrap_or("unknown").to_owned();
+        let id = text(&object, "id").unwrap_or(&place).to_owned();
+        let reason = match entry.cause {
+            DropCause::Unstorable => format!("can't be stored as JSON ({place})"),
+            DropCause::NotAnObject => format!("must be an object ({place})"),
+            DropCause::NoId => format!("id: is required ({place})"),
+            DropCause::ForeignId => format!("id: must be {kind}--UUID ({place})"),
+            DropCause::Repeated(_) => {
+                "an object with this id and a later or equal modified is in the bundle".to_owned()
+            }
+        };
+        let marked_as = match entry.cause {
+            DropCause::Unstorable => {
+                marking_fields(self.text.get(entry.at.clone()).unwrap_or_default()).map(|fields| vec![fields])
+            }
+            DropCause::Repeated(newer) => {
+                let newer = self.kept.get(newer).and_then(|kept| self.object(&kept.at));
+                Some([Some(object), newer].into_iter().flatten().collect())
+            }
+            DropCause::NotAnObject | DropCause::NoId | DropCause::ForeignId => Some(vec![object]),
+        };
+        DroppedObject {
+            kind,
+            id,
+            reason,
+            bytes: entry.at.len(),
+            marked_as,
+        }
     }
 
     /// The identities, parsed one at a time.
@@ -191,6 +260,18 @@ impl Objects {
         let places = self.kept.iter().filter(|kept| kept.role == role);
         places.map(|kept| kept.at.clone()).collect()
     }
+}
+
+/// The fields of an object that say how it is marked, if they can be read though other fields can't.
+fn marking_fields(object: &str) -> Option<Map<String, Value>> {
+    let fields: HashMap<String, &RawValue> = serde_json::from_str(object).ok()?;
+    let mut readable = Map::new();
+    for name in MARKING_FIELDS {
+        if let Some(field) = fields.get(name) {
+            readable.insert(name.to_owned(), serde_json::from_str(field.get()).ok()?);
+        }
+    }
+    Some(readable)
 }
 
 /// The byte ranges of `text` from which the parts were read.

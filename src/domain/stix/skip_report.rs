@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::domain::tlp::Tlp;
+
 /// Maximum number of skipped objects listed individually.
 const MAX_LISTED: usize = 100;
 /// Maximum number of types, and of reasons for each, that a report of several parts lists. The sender chooses them.
@@ -83,6 +85,57 @@ impl SkipReport {
             reason: shorten(object.reason),
         });
         self.objects.extend(listed);
+    }
+}
+
+/// The skipped objects by their marking, so that nobody is told of those that stay hidden.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkipsByMarking(BTreeMap<Tlp, MarkedSkips>);
+
+/// Skipped objects of one marking.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MarkedSkips {
+    /// Size of the objects as they were received.
+    pub bytes: u64,
+    pub report: SkipReport,
+}
+
+/// The marking of a skipped object, and its size in bytes as it was received.
+#[derive(Debug, Clone, Copy)]
+pub struct SkippedSize {
+    pub tlp: Tlp,
+    pub bytes: usize,
+}
+
+impl SkipsByMarking {
+    /// [`SkipReport::count`] for an object of this marking.
+    pub fn count(&mut self, size: SkippedSize, kind: &str, reason: &str) {
+        self.of(size).count(kind, reason);
+    }
+
+    /// [`SkipReport::add_invalid`] for an object of this marking.
+    pub fn add_invalid(&mut self, size: SkippedSize, kind: &str, id: &str, reason: String) {
+        self.of(size).add_invalid(kind, id, reason);
+    }
+
+    /// Number of skipped objects.
+    pub fn total(&self) -> u64 {
+        self.0.values().map(|skips| skips.report.total()).sum()
+    }
+
+    fn of(&mut self, size: SkippedSize) -> &mut SkipReport {
+        let skips = self.0.entry(size.tlp).or_default();
+        skips.bytes += u64::try_from(size.bytes).unwrap_or(u64::MAX);
+        &mut skips.report
+    }
+}
+
+impl IntoIterator for SkipsByMarking {
+    type Item = (Tlp, MarkedSkips);
+    type IntoIter = std::collections::btree_map::IntoIter<Tlp, MarkedSkips>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
     }
 }
 

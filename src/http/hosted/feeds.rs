@@ -56,7 +56,6 @@ enum NewBatch {
         feed: Option<Uuid>,
         default_tlp: Option<Tlp>,
         objects: Box<Objects>,
-        bytes: u64,
     },
 }
 
@@ -245,12 +244,10 @@ async fn start(
             feed,
             default_tlp,
             objects,
-            bytes,
         } => {
             let message = StageBundle {
                 by: by.clone(),
                 objects: *objects,
-                bytes,
                 feed,
                 default_tlp,
             };
@@ -270,13 +267,11 @@ fn read_batch(text: Vec<u8>) -> Result<NewBatch, DomainError> {
         }
         InputKind::StixBundle => {
             weight::check(&text)?;
-            let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
             let (objects, _) = bundle::read(text, clock::now())?;
             Ok(NewBatch::Bundle {
                 feed: new.feed_source_id,
                 default_tlp: new.default_tlp,
                 objects: Box::new(objects),
-                bytes,
             })
         }
     }

@@ -8,7 +8,7 @@ use super::feeds::{MARKING, feed, object, register};
 use super::*;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedPage, Stager};
-use crate::domain::feed::{BatchState, InputKind, ItemStatus, PullProgress, Redistribution};
+use crate::domain::feed::{BatchState, InputKind, ItemStatus, Redistribution};
 use crate::store::feed_batches::UPSERT;
 use crate::store::feed_rows::FeedPulseRow;
 use crate::store::{
@@ -57,7 +57,7 @@ impl Scene {
             batch,
             run,
             page: page(objects),
-            received: PullProgress::default(),
+            received: None,
             cursor: Some("{}".into()),
             last: Some(entry(self.ws, "feed.pull_done")),
             highest: Tlp::Red,

@@ -108,7 +108,7 @@ async fn probes(owner: &Client) -> Vec<Probe> {
         Probe::of(
             Method::PATCH,
             "/api/admin/users/{}",
-            r#"{"active": false}"#,
+            r#"{"disabled": false}"#,
             &user,
         ),
     ]

@@ -102,9 +102,14 @@ async fn send(client: &Client, objects: &[Value]) -> Value {
 
 /// The level and text of each object that a search finds, by STIX id. No object is found twice.
 async fn found(client: &Client, query: &str) -> HashMap<String, (String, String)> {
-    let answer = client.search_with(query, &[("limit", "100")]).await;
+    let answer = client.search_with(query, &[]).await;
     let mut found = HashMap::new();
-    for node in answer["results"].as_array().unwrap() {
+    let results = answer["results"].as_array().unwrap();
+    // What is only alike fills the page, so that the other version of an object may be missing there.
+    for node in results
+        .iter()
+        .filter(|node| text(node, "name").starts_with(query))
+    {
         let id = text(&node["properties"], "stix_id").to_owned();
         let seen = (text(node, "tlp").to_owned(), text(node, "description").to_owned());
         assert!(found.insert(id, seen).is_none(), "found twice: {node}");

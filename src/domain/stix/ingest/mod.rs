@@ -19,10 +19,12 @@ use super::complete;
 pub use super::marking::Markings;
 use super::marking::{self, Conflict, ConflictReport, DefinitionLevel, ObjectMarking};
 use super::object::{flag, modified_of, text, type_of_id, unfit_text, visit_refs};
-use super::objects::Objects;
+use super::objects::{DroppedObject, Objects};
 use super::properties;
 use super::schema::StixValidator;
-pub use super::skip_report::{SkipReport, SkippedObject, SkippedType};
+pub use super::skip_report::{
+    MarkedSkips, SkipReport, SkippedObject, SkippedSize, SkippedType, SkipsByMarking,
+};
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::packing::pack;
 use crate::domain::passage::passage_of;
@@ -108,6 +110,8 @@ pub struct StixPlan {
     pub relationships: Vec<StixRelationship>,
     pub supporting: Vec<StixSupport>,
     pub skipped: SkipReport,
+    /// The same by marking.
+    pub skips: SkipsByMarking,
     /// Objects that say another level than their markings.
     pub conflicts: ConflictReport,
     /// The default marking, also needed for withheld objects that turn out to state none.
@@ -115,6 +119,16 @@ pub struct StixPlan {
 }
 
 impl StixPlan {
+    fn skip(&mut self, size: SkippedSize, kind: &str, reason: &str) {
+        self.skipped.count(kind, reason);
+        self.skips.count(size, kind, reason);
+    }
+
+    fn skip_invalid(&mut self, size: SkippedSize, kind: &str, id: &str, reason: String) {
+        self.skipped.add_invalid(kind, id, reason.clone());
+        self.skips.add_invalid(size, kind, id, reason);
+    }
+
     /// The nodes and relationships to index; frees the rest.
     pub fn into_indexed(self) -> (Vec<StixNode>, Vec<StixRelationship>) {
         (self.nodes, self.relationships)
@@ -155,8 +169,23 @@ struct Planner {
     carriers: Carriers,
     /// Ids referenced by accepted objects.
     referenced: HashSet<String>,
-    /// Ids and positions of the objects that are neither nodes nor relationships.
-    unsupported: Vec<(String, Range<usize>)>,
+    /// The objects that are neither nodes nor relationships, by id.
+    unsupported: Vec<(String, PlacedObject)>,
+}
+
+/// An object in the bundle, and its marking.
+struct PlacedObject {
+    at: Range<usize>,
+    tlp: Tlp,
+}
+
+impl PlacedObject {
+    fn size(&self) -> SkippedSize {
+        SkippedSize {
+            tlp: self.tlp,
+            bytes: self.at.len(),
+        }
+    }
 }
 
 /// A complete, valid object with its resolved marking and confidence.
@@ -188,14 +217,18 @@ impl Planner {
     fn take(&mut self, object: Map<String, Value>, at: Range<usize>) {
         let kind = text(&object, "type").unwrap_or("unknown").to_owned();
         let id = text(&object, "id").unwrap_or_default().to_owned();
+        let placed = PlacedObject {
+            at,
+            tlp: self.level_of(&object),
+        };
         if kind != "relationship" && !is_node_type(&kind) {
-            self.unsupported.push((id, at));
+            self.unsupported.push((id, placed));
             return;
         }
         if kind == "relationship"
             && let Some(reason) = outside_the_graph(&object)
         {
-            self.plan.skipped.count(&kind, &reason);
+            self.plan.skip(placed.size(), &kind, &reason);
             return;
         }
         let taken = self.check_object(object).and_then(|checked| {
@@ -209,8 +242,26 @@ impl Planner {
             Ok(())
         });
         if let Err(reason) = taken {
-            self.plan.skipped.add_invalid(&kind, &id, reason);
+            self.plan.skip_invalid(placed.size(), &kind, &id, reason);
         }
+    }
+
+    /// The marking of an object that may be invalid: RED if it can't be read.
+    fn level_of(&self, object: &Map<String, Value>) -> Tlp {
+        let marked = marking::object_marking(object, &self.markings, self.defaults.tlp);
+        marked.map_or(Tlp::Red, |marked| marked.tlp)
+    }
+
+    /// Reports an object that the pass over the bundle dropped.
+    fn report_dropped(&mut self, dropped: DroppedObject) {
+        let objects = dropped.marked_as.as_ref();
+        let levels = objects.map(|objects| objects.iter().map(|object| self.level_of(object)).max());
+        let size = SkippedSize {
+            tlp: levels.map_or(Tlp::Red, |level| level.unwrap_or(self.defaults.tlp)),
+            bytes: dropped.bytes,
+        };
+        self.plan
+            .skip_invalid(size, &dropped.kind, &dropped.id, dropped.reason);
     }
 
     fn node(&self, kind: &str, checked: &CheckedObject) -> Result<StixNode, String> {
@@ -326,7 +377,7 @@ impl Planner {
 
     /// The markings and identities, and the unsupported objects referenced by accepted ones.
     fn take_referenced(&mut self) -> ReferencedObjects {
-        let waiting: HashMap<String, Range<usize>> =
+        let waiting: HashMap<String, PlacedObject> =
             std::mem::take(&mut self.unsupported).into_iter().collect();
         // Later bundles, such as the next page of a feed, may refer to these without resending them.
         let ahead = |id: &&String| matches!(type_of_id(id), Some("marking-definition" | "identity"));
@@ -336,18 +387,23 @@ impl Planner {
     }
 
     /// Keeps a referenced object, and queues those that it refers to.
-    fn keep(&mut self, id: String, object: Map<String, Value>, queue: &mut Vec<String>) {
+    fn keep(
+        &mut self,
+        (id, size): (String, SkippedSize),
+        object: Map<String, Value>,
+        queue: &mut Vec<String>,
+    ) {
         let kind = type_of_id(&id).unwrap_or("unknown").to_owned();
         let level_only = self.level_only(&id, &object);
         match self.check_object(object) {
             Ok(checked) => {
                 self.note_markings(&id, &checked);
                 visit_refs(&checked.raw, &mut |id| queue.push(id.to_owned()));
-                self.plan.skipped.count(&kind, "kept for references, not a node");
+                self.plan.skip(size, &kind, "kept for references, not a node");
                 self.plan.supporting.push(self.support(id, checked));
             }
             Err(reason) => {
-                self.plan.skipped.add_invalid(&kind, &id, reason);
+                self.plan.skip_invalid(size, &kind, &id, reason);
                 self.plan.supporting.extend(level_only);
             }
         }

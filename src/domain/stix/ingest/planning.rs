@@ -4,7 +4,11 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::definitions::Carriers;
-use super::{ConflictReport, Markings, Objects, Planner, StixDefaults, StixPlan, type_of_id};
+use super::{
+    ConflictReport, Markings, Objects, PlacedObject, Planner, SkipReport, SkipsByMarking, StixDefaults,
+    StixPlan, type_of_id,
+};
+use crate::domain::stix::objects::DroppedEntry;
 
 /// A plan in progress; [`super::plan`] makes one in a single call.
 pub struct StixPlanning {
@@ -14,6 +18,8 @@ pub struct StixPlanning {
 }
 
 enum Stage {
+    /// Objects that are not planned at all, to be reported.
+    Dropped(std::vec::IntoIter<DroppedEntry>),
     /// Positions of the objects still to be planned.
     Objects(std::vec::IntoIter<Range<usize>>),
     Supporting(ReferencedObjects),
@@ -22,7 +28,7 @@ enum Stage {
 
 /// Positions of the objects that are not nodes, and the ids of those to keep.
 pub(super) struct ReferencedObjects {
-    pub(super) waiting: HashMap<String, Range<usize>>,
+    pub(super) waiting: HashMap<String, PlacedObject>,
     pub(super) queue: Vec<String>,
 }
 
@@ -37,7 +43,8 @@ impl StixPlanning {
                 nodes: Vec::new(),
                 relationships: Vec::new(),
                 supporting: Vec::new(),
-                skipped: objects.take_skipped(),
+                skipped: SkipReport::default(),
+                skips: SkipsByMarking::default(),
                 conflicts: ConflictReport::default(),
                 default_tlp: defaults.tlp,
             },
@@ -46,7 +53,7 @@ impl StixPlanning {
             unsupported: Vec::new(),
         };
         planner.learn(&objects);
-        let stage = Stage::Objects(objects.all().into_iter());
+        let stage = Stage::Dropped(objects.take_dropped().into_iter());
         Self {
             planner,
             objects,
@@ -57,6 +64,15 @@ impl StixPlanning {
     /// Plans at most `objects` objects; returns false when nothing is left.
     pub fn step(&mut self, objects: usize) -> bool {
         match &mut self.stage {
+            Stage::Dropped(left) => {
+                for entry in left.take(objects) {
+                    self.planner.report_dropped(self.objects.dropped(&entry));
+                }
+                if left.len() == 0 {
+                    self.stage = Stage::Objects(self.objects.all().into_iter());
+                }
+                true
+            }
             Stage::Objects(left) => {
                 for at in left.take(objects) {
                     if let Some(object) = self.objects.object(&at) {
@@ -95,19 +111,21 @@ impl ReferencedObjects {
     fn keep(&mut self, planner: &mut Planner, objects: &Objects, most: usize) -> bool {
         let mut kept = 0;
         while let Some(id) = self.queue.pop() {
-            let object = self.waiting.remove(&id).and_then(|at| objects.object(&at));
-            let Some(object) = object else {
+            let Some(placed) = self.waiting.remove(&id) else {
                 continue;
             };
-            planner.keep(id, object, &mut self.queue);
+            let Some(object) = objects.object(&placed.at) else {
+                continue;
+            };
+            planner.keep((id, placed.size()), object, &mut self.queue);
             kept += 1;
             if kept >= most {
                 return true;
             }
         }
-        for id in std::mem::take(&mut self.waiting).into_keys() {
+        for (id, placed) in std::mem::take(&mut self.waiting) {
             let kind = type_of_id(&id).unwrap_or("unknown");
-            planner.plan.skipped.count(kind, "type is not supported");
+            planner.plan.skip(placed.size(), kind, "type is not supported");
         }
         false
     }

@@ -34,6 +34,7 @@ pub enum Topic {
     Objects,
     Versions,
     Texts,
+    Feeds,
 }
 
 /// One write. A hidden one is made while the workspace may see everything, and marks all that it brings.
@@ -49,6 +50,8 @@ pub enum Request {
     Post(&'static str, Value),
     /// Accepts all that waits in the batch of a session, and commits it.
     CommitSession(&'static str),
+    /// Commits all of the feed batch that was staged as the last one but so many.
+    CommitFeedBatch(usize),
 }
 
 impl fmt::Display for Act {
@@ -108,6 +111,11 @@ impl Writer<'_> {
                 1 => self.analyst(is_hidden),
                 _ => self.preview(is_hidden),
             },
+            Topic::Feeds => match self.rng.random_range(0..4) {
+                0 => Request::CommitFeedBatch(self.rng.random_range(0..2)),
+                1 => self.stix(is_hidden, true),
+                _ => self.upload(is_hidden),
+            },
         }
     }
 
@@ -163,6 +171,12 @@ impl Writer<'_> {
         let body = json!({"text": content, "source_type": "osint", "source_title": one, "ingest_mode": mode,
             "session_id": self.pick(&SESSIONS), "default_tlp": self.level(is_hidden)});
         Request::Post("/api/ingest/preview", body)
+    }
+
+    fn upload(&mut self, is_hidden: bool) -> Request {
+        let body = self.bundle(is_hidden, true);
+        let body = with(body, json!({"input_kind": "stix_bundle"}));
+        Request::Post("/api/threat-intel/batches", body)
     }
 
     fn stix(&mut self, is_hidden: bool, has_versions: bool) -> Request {

@@ -25,6 +25,7 @@ pub struct World {
     client: Client,
     sees_all: bool,
     sessions: Vec<(String, Value)>,
+    feed_batches: Vec<(bool, String)>,
     sent: BTreeSet<String>,
     transcript: Vec<String>,
 }
@@ -36,6 +37,7 @@ impl World {
             client: app.workspace(&format!("World {}", Uuid::new_v4())).await,
             sees_all: false,
             sessions: Vec::new(),
+            feed_batches: Vec::new(),
             sent: BTreeSet::new(),
             transcript: Vec::new(),
         };
@@ -70,14 +72,32 @@ impl World {
                 self.remember(act, &body);
             }
             Request::CommitSession(session) => self.commit_session(act.is_hidden, session).await,
+            Request::CommitFeedBatch(back) => {
+                let mut own = self
+                    .feed_batches
+                    .iter()
+                    .rev()
+                    .filter(|(hidden, _)| *hidden == act.is_hidden);
+                let Some((_, batch)) = own.nth(*back).cloned() else {
+                    return;
+                };
+                let path = format!("/api/threat-intel/batches/{batch}/commit");
+                let items = self.client.items(&batch).await;
+                let items: Vec<&Value> = items.iter().map(|item| &item["id"]).collect();
+                let answer = self.client.post(&path, &json!({"item_ids": items})).await;
+                self.keep(act.is_hidden, &format!("POST {path}"), answer).await;
+            }
         }
     }
 
     /// Remembers the batches that an act made.
     fn remember(&mut self, act: &Act, answer: &Value) {
-        let Request::Post(_, body) = &act.request else {
+        let Request::Post(path, body) = &act.request else {
             return;
         };
+        if let (true, Some(batch)) = (path.ends_with("/batches"), answer["batch"]["id"].as_str()) {
+            self.feed_batches.push((act.is_hidden, batch.to_owned()));
+        }
         if let (false, Some(session)) = (act.is_hidden, body["session_id"].as_str()) {
             self.sessions.retain(|(known, _)| known != session);
             self.sessions
@@ -138,6 +158,12 @@ impl World {
         }
         reads.sort();
         self.transcript.extend(reads);
+        self.get("/api/threat-intel/batches").await;
+        for (is_hidden, batch) in self.feed_batches.clone() {
+            if !is_hidden {
+                self.get(&format!("/api/threat-intel/batches/{batch}")).await;
+            }
+        }
         for (_, batch) in self.sessions.clone() {
             self.get(&format!(
                 "/api/ingest/batch/{}",
