@@ -1,8 +1,10 @@
 //! One workspace, in which a program is played.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use test_support::extent;
 use uuid::Uuid;
 
 use super::acts::{Act, Request};
@@ -11,14 +13,17 @@ use crate::helpers::{Answer, Client, TestApp, encode};
 
 const QUESTIONS: [&str; 8] = [
     "Umber Loader",
+    "turbine ledger",
+    "which tools use Violet Relay",
     "Cobalt",
     "Falcon",
-    "turbine ledger",
     "glacier",
-    "which tools use Violet Relay",
     "T1015",
     "198.51.100.3",
 ];
+
+/// The index writes what is in memory within a second.
+const SETTLING: Duration = Duration::from_millis(1500);
 
 /// What a caller of limited clearance was answered.
 pub struct World {
@@ -46,6 +51,8 @@ impl World {
             world.act(act).await;
         }
         world.see_all(false).await;
+        // Nodes that were replaced count once only when the index has written them to a file.
+        tokio::time::sleep(SETTLING).await;
         for ceiling in ["TLP:AMBER", "TLP:GREEN", "TLP:AMBER"] {
             world.client.settings(json!({"tlp_ceiling": ceiling})).await;
             world.ask().await;
@@ -134,9 +141,9 @@ impl World {
     /// Asks in every mode, exports what was found, and reads every node, batch and list.
     async fn ask(&mut self) {
         let mut nodes = BTreeSet::new();
-        for question in QUESTIONS {
+        for question in &QUESTIONS[..extent(3, QUESTIONS.len())] {
             for path in ["search?mode=blended&", "search?mode=structured&", "semantic?"] {
-                let path = format!("/api/recall/{path}{}", encode(&[("q", question)]));
+                let path = format!("/api/recall/{path}{}", encode(&[("q", *question)]));
                 let found = self.get(&path).await;
                 for node in found["results"].as_array().into_iter().flatten() {
                     nodes.insert((
