@@ -33,9 +33,8 @@ impl Work for Logout {
 
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let RequestCredential::Token(token) = self.presented else {
-            return Err(DomainError::invalid(
-                "Authorization",
-                "must be the token of a user: an API key is revoked by an administrator",
+            return Err(DomainError::Forbidden(
+                "only a user's token can be signed out: an API key is revoked by an administrator".into(),
             ));
         };
         let claims = core.tokens.read(token.expose_secret()).ok_or(REFUSED)?;

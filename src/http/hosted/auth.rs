@@ -159,7 +159,7 @@ async fn login(
     post, path = "/api/auth/logout", tag = "Sign-in", security(("bearer" = [])),
     responses(
         (status = 204, description = "The token is revoked."),
-        (status = 400, description = "The credential is an API key."),
+        (status = 403, description = "The credential is an API key."),
     )
 )]
 async fn logout(

@@ -265,7 +265,7 @@ fn routes() -> Vec<Route> {
         route(get, "/api/admin/workspaces/{id}", Operator, 200, 403),
         route(patch, "/api/admin/workspaces/{id}", Operator, 200, 403),
         // The last one: no token is valid after it.
-        route(post, "/api/auth/logout", Token, 204, 400),
+        route(post, "/api/auth/logout", Token, 204, 403),
     ]
 }
 
