@@ -104,7 +104,12 @@ impl Definitions {
         let seen = self.0.get(id)?.iter();
         let seen: Vec<&Definition> = seen.filter(|version| version.known_from <= highest).collect();
         let is_readable = |version: &&&Definition| version.level != DefinitionLevel::Unreadable;
-        let valid = seen.iter().filter(|version| version.valid).filter(is_readable);
+        // One that states a level can be restated; any other leaves as it came.
+        let is_valid = |version: &&&Definition| {
+            let is_standard = || marking::has_standard_type(&version.raw);
+            version.valid && (version.level == DefinitionLevel::Statement || is_standard())
+        };
+        let valid = seen.iter().filter(is_valid).filter(is_readable);
         if let Some(newest) = valid.max_by_key(|version| version.modified) {
             return Some(newest.raw.clone());
         }

@@ -55,6 +55,13 @@ pub fn level_of(definition: &Value) -> DefinitionLevel {
     signs.result()
 }
 
+/// Whether a definition has a type that the standard names, or none (STIX 2.1, section 7.2.1). Tools that read strictly refuse
+/// a bundle with another one, such as OpenCTI's `TLP`.
+pub fn has_standard_type(definition: &Map<String, Value>) -> bool {
+    let kind = definition.get("definition_type");
+    kind.is_none_or(|kind| kind == "tlp" || kind == "statement")
+}
+
 /// A valid definition in place of one that is not valid STIX but states a level, so that the objects which carry it
 /// can leave with it.
 pub fn restated(id: &str, original: &Map<String, Value>, level: Tlp) -> Map<String, Value> {

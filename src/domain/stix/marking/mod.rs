@@ -22,7 +22,7 @@ use serde_json::{Map, Value};
 
 use self::built_in::level_of_id;
 pub use self::built_in::{built_in_definition, has_definition, is_built_in, refs_for, well_known_level};
-pub use self::definition::{DefinitionLevel, level_of, restated};
+pub use self::definition::{DefinitionLevel, has_standard_type, level_of, restated};
 pub use self::report::ConflictReport;
 use super::object::{text, texts};
 use crate::domain::tlp::{Tlp, level_of_tag};

@@ -137,6 +137,7 @@ fn a_restated_definition_is_valid_and_reads_as_its_level() {
             json!({"created": "2020-01-01T00:00:00Z", "name": "TLP:X", "definition_type": "TLP"}),
         ] {
             let restated = Value::Object(restated(STRANGE, &object(original), level));
+            assert!(has_standard_type(&object(restated.clone())), "{restated}");
             let violations = crate::domain::stix::schema::StixValidator::shared().object(&restated);
             assert_eq!(violations, [], "{restated}");
         }
