@@ -196,7 +196,8 @@ async fn assert_no_accident_is_answered(store: &Path, memory: &Arc<Memory>) {
                 happen(&damaged.join(&file), at);
                 let place = format!("{name} at {at} of {}", file.display());
                 assert_true_or_refused(open(&damaged, memory), &place).await;
-                fs::remove_dir_all(damaged).unwrap();
+                // SurrealKV closes a refused store in the background and may be writing still. What is left goes with `dir`.
+                fs::remove_dir_all(damaged).ok();
             }
         }
     }
