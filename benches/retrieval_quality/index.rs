@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
+use threat_memory::domain::ids::IdSecret;
 use threat_memory::domain::node::NodeType;
 use threat_memory::domain::tlp::Tlp;
 use threat_memory::search::{
@@ -68,7 +69,9 @@ pub fn run(objects: &[Value]) -> Fallible<String> {
         .filter_map(Sentence::of)
         .filter(|sentence| known.contains(&sentence.answer))
         .collect();
-    let search = SearchIndex::open(None, Arc::new(BuiltinEmbedder::load()?), IndexSettings::default())?;
+    let secret = Arc::new(IdSecret::new(Uuid::new_v4(), []));
+    let embedder = Arc::new(BuiltinEmbedder::load()?);
+    let search = SearchIndex::open(None, embedder, IndexSettings::default(), secret)?;
     let documents = techniques.len();
     println!(
         "\n{} questions, {documents} documents: techniques",

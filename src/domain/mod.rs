@@ -10,6 +10,7 @@ pub mod email;
 pub mod error;
 pub mod extraction;
 pub mod feed;
+pub mod ids;
 pub mod items;
 pub mod label;
 pub mod memory;

@@ -89,18 +89,6 @@ wire_enum! {
     }
 }
 
-/// The id of the node for an external id in a workspace: the same on every ingest.
-pub fn node_id(ws: Uuid, external: &str) -> Uuid {
-    Uuid::new_v5(&ws, format!("node\0{external}").as_bytes())
-}
-
-/// The id of a node that is known by its content, in a workspace: the same on every ingest. It is made with a secret of
-/// the installation. If the name alone gave the id, a node that gets another one, because a hidden node has it, would
-/// tell that there is a hidden node of this name.
-pub fn secret_node_id(secret: Uuid, ws: Uuid, identity: &str) -> Uuid {
-    Uuid::new_v5(&secret, format!("node\0{ws}\0{identity}").as_bytes())
-}
-
 /// One node as the API shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct KgNode {

@@ -85,7 +85,8 @@ impl LocalCore {
             ..IndexSettings::default()
         };
         let index_dir = data_dir.as_ref().map(|dir| dir.join("index"));
-        let index = SearchIndex::open(index_dir.as_deref(), embedder.await?, index_settings)
+        let secret = store.id_secret();
+        let index = SearchIndex::open(index_dir.as_deref(), embedder.await?, index_settings, secret)
             .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
         let surroundings = GraphEnvironment {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
@@ -106,7 +107,8 @@ impl LocalCore {
         let config = roster.worker(&Arc::new(config));
 
         let live = watched.clone();
-        let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())), copy);
+        let ids = store.ids_of(WORKSPACE);
+        let memory = Memory::new(WORKSPACE, ids, Arc::new(move || tuning(&live.borrow())), copy);
         let queue = memory.enrichment();
         let core = Arc::new(GraphCore::new(
             Arc::clone(&store),

@@ -24,7 +24,7 @@ use super::migrate::Hashing;
 use super::pool::Pool;
 use super::size::SizeLimit;
 use super::temporary::TemporaryDir;
-use super::{Store, migrate};
+use super::{Store, id_secret, migrate};
 use crate::domain::error::DomainError;
 use crate::files;
 
@@ -158,7 +158,7 @@ impl Store {
         // The limit of an external server is unknown, so the limit of an embedded store applies to both.
         let budget = SizeLimit::new(memory.transaction);
         let pool = open_server(url, server, user, budget).await?;
-        Ok(Self::over(Database::new(Connection::Pool(pool), budget), None))
+        Self::over(Database::new(Connection::Pool(pool), budget), None).await
     }
 
     /// Opens an embedded store, whose commits the marker follows.
@@ -199,17 +199,19 @@ impl Store {
         let service = admin.clone();
         service.sign_in(user).await?;
         service.use_database(NAMESPACE, database).await?;
-        Ok(Self::over(service, temporary))
+        Self::over(service, temporary).await
     }
 
-    fn over(db: Database, temporary: Option<TemporaryDir>) -> Self {
-        Self {
+    /// A store over a database whose schema is up to date.
+    async fn over(db: Database, temporary: Option<TemporaryDir>) -> Result<Self, StoreError> {
+        Ok(Self {
+            id_secret: id_secret::read(&db).await?,
             db,
             clock: AtomicU64::new(0),
             chains: Mutex::default(),
             opened: crate::clock::now(),
             temporary,
-        }
+        })
     }
 
     /// The directory of a temporary store.

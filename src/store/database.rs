@@ -381,6 +381,7 @@ mod tests {
             assert_eq!(tells_too_many_files(text), is_files, "{text}");
         }
     }
+
     #[test]
     fn damage_is_told_with_its_place() {
         let text = "There was a problem with a transaction: Data corruption detected: Key+Value CRC32 mismatch \

@@ -6,6 +6,7 @@
 mod merge;
 mod nodes;
 mod passages;
+mod texts;
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,6 +23,7 @@ use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::tlp::Tlp;
 use passages::PassageContent;
 
@@ -62,11 +64,6 @@ struct MarkedRow {
     tlp_rank: i64,
 }
 
-/// The id of the evidence record that an identity names in a workspace.
-pub(super) fn evidence_id(ws: Uuid, identity: &str) -> Uuid {
-    Uuid::new_v5(&ws, format!("evidence\0{identity}").as_bytes())
-}
-
 impl Store {
     /// Writes drafts: all of them, or, on an error, none.
     pub async fn ingest_drafts(
@@ -96,7 +93,8 @@ pub(super) async fn write_drafts(
     let mut work = DraftsTransaction {
         tx,
         write,
-        id_secret: tx.id_secret().await?,
+        ids: tx.id_secret.ids_of(write.ws),
+        secret_ids: tx.id_secret.secret_ids_of(write.ws),
         rev,
         report: WriteReport::default(),
         created: HashSet::new(),
@@ -149,8 +147,9 @@ impl WriteReport {
 struct DraftsTransaction<'a> {
     tx: &'a WriteTx,
     write: &'a DraftsWrite<'a>,
-    /// The secret that the ids of new nodes are made with.
-    id_secret: Uuid,
+    ids: WorkspaceIds,
+    /// What the ids of new nodes are made with.
+    secret_ids: WorkspaceIds,
     rev: u64,
     report: WriteReport,
     /// Nodes created by this write.
@@ -176,7 +175,7 @@ impl DraftsTransaction<'_> {
         for chunk in drafts.chunks(AT_A_TIME) {
             let ids: Vec<Uuid> = chunk
                 .iter()
-                .map(|draft| evidence_id(self.write.ws, &draft.identity))
+                .map(|draft| self.ids.evidence(&draft.identity))
                 .collect();
             let mut stored = self.markings("evidence", &ids).await?;
             let mut rows = Vec::new();
@@ -262,10 +261,10 @@ impl DraftsTransaction<'_> {
 
     fn edge_row(&self, draft: &EdgeDraft, source: Uuid, target: Uuid) -> EdgeRow {
         // The marking is part of the id: a hidden statement must not swallow an open one.
-        let name = format!("edge\0{source}\0{}\0{target}\0{}", draft.relationship, draft.tlp);
+        let name = format!("{source}\0{}\0{target}\0{}", draft.relationship, draft.tlp);
         let evidence = self.write.drafts.evidence.get(draft.evidence);
         EdgeRow {
-            id: record("edge", Uuid::new_v5(&self.write.ws, name.as_bytes())),
+            id: record("edge", self.ids.edge(&name)),
             source: record("node", source),
             target: record("node", target),
             ws: self.write.ws,
@@ -276,7 +275,7 @@ impl DraftsTransaction<'_> {
             modified: None,
             raw: None,
             proof: Some(draft.proof.clone()),
-            evidence: evidence.map(|evidence| evidence_id(self.write.ws, &evidence.identity)),
+            evidence: evidence.map(|evidence| self.ids.evidence(&evidence.identity)),
             properties: None,
             held_by: None,
             feeds: None,

@@ -9,7 +9,6 @@ use super::rows::{EvidenceRow, corrupt, key, record, tlp, unpack};
 use super::{Store, failed};
 use crate::domain::detail::{EvidenceHead, EvidenceRecord};
 use crate::domain::error::DomainError;
-use crate::domain::node::node_id;
 use crate::domain::tlp::Tlp;
 
 #[derive(Debug, SurrealValue)]
@@ -74,7 +73,11 @@ impl Store {
         };
         if let ("stix", Some(stix_id)) = (row.kind.as_str(), &row.ext_id)
             && !self
-                .has_status(ws, row.node.unwrap_or(node_id(ws, stix_id)), include_rejected)
+                .has_status(
+                    ws,
+                    row.node.unwrap_or(self.ids_of(ws).node(stix_id)),
+                    include_rejected,
+                )
                 .await?
         {
             return Ok(None);

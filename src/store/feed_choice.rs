@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::feed_commit::ReviewedItem;
 use super::feed_rows::{FeedBatchRow, FeedItemRow, item_id, support_id};
-use super::rows::{parse, record, tlp, unpack};
+use super::rows::{parse, record, unpack};
 use super::tx::CHUNK;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
@@ -26,14 +26,7 @@ const FAILED: &str = "reading items failed";
 /// An item chosen for a commit.
 #[derive(Debug, Clone)]
 pub struct ChosenItem {
-    pub position: i64,
-    pub stix_id: String,
-    /// The reviewer's marking.
-    pub resolved_tlp: Option<Tlp>,
-    pub modified: DateTime<Utc>,
-    /// What the reviewer saw.
-    pub tlp: Tlp,
-    pub status: ItemStatus,
+    pub item: ReviewedItem,
     /// JSON text.
     pub object: String,
 }
@@ -94,16 +87,10 @@ impl Store {
         }
         let mut wanted = BTreeSet::new();
         for row in self.whole_rows(ws, batch, &positions, highest).await? {
-            let (tlp_seen, status) = row.cell()?;
             let object = row.object()?;
             choice.items.push(ChosenItem {
-                position: row.position()?,
-                resolved_tlp: row.resolved_tlp.map(tlp).transpose()?,
-                modified: row.modified,
-                tlp: tlp_seen,
-                status,
+                item: row.into_reviewed()?,
                 object: text_of(&object, &mut wanted),
-                stix_id: row.stix_id,
             });
             // Reading a large object takes milliseconds.
             tokio::task::yield_now().await;

@@ -9,12 +9,13 @@ use uuid::Uuid;
 use super::connect::StoreError;
 use super::feed_batches::UPDATE;
 use super::feed_items::batch_row;
-use super::feed_rows::item_id;
+use super::feed_rows::{FeedItemRow, item_id};
 use super::rows::{parse, tlp};
 use super::tx::WriteTx;
 use crate::domain::error::DomainError;
 use crate::domain::feed::{ItemStatus, Tally};
-use crate::domain::stix::ingest::StixPlan;
+use crate::domain::stix::ingest::{EarlierVersions, StixPlan, VersionMarking};
+use crate::domain::stix::marking::KeptReport;
 use crate::domain::tlp::Tlp;
 
 /// An item that is committed, as it was when it was chosen.
@@ -23,6 +24,8 @@ pub struct ReviewedItem {
     pub position: i64,
     pub stix_id: String,
     pub modified: DateTime<Utc>,
+    /// The part of its marking that the object states, or versions that came with it.
+    pub stated: Option<Tlp>,
     /// The reviewer's marking.
     pub resolved_tlp: Option<Tlp>,
     /// The marking that was shown.
@@ -81,26 +84,65 @@ struct NewStatus {
     status: String,
 }
 
+impl FeedItemRow {
+    /// What a commit needs to know of the item.
+    pub(super) fn into_reviewed(self) -> Result<ReviewedItem, DomainError> {
+        let (tlp_seen, status) = self.cell()?;
+        Ok(ReviewedItem {
+            position: self.position()?,
+            stated: self.stated_tlp.map(tlp).transpose()?,
+            resolved_tlp: self.resolved_tlp.map(tlp).transpose()?,
+            modified: self.modified,
+            tlp: tlp_seen,
+            status,
+            stix_id: self.stix_id,
+        })
+    }
+}
+
 impl Review {
+    /// Of each object, by its id, the item that is written: the newest version, and of two texts of one version the one
+    /// with the stricter marking.
+    pub fn newest(&self) -> HashMap<&str, &ReviewedItem> {
+        let mut newest = HashMap::new();
+        for item in &self.items {
+            let known = newest.entry(item.stix_id.as_str()).or_insert(item);
+            if (item.modified, item.tlp) > (known.modified, known.tlp) {
+                *known = item;
+            }
+        }
+        newest
+    }
+
     /// Applies the markings of the items to the versions that they are of. No object gets a marking below the one that it
-    /// states, and none without a reviewer's decision one below what was shown.
+    /// states, and none without a reviewer's decision one below what was shown. Versions that are not written count as
+    /// if they had been committed before.
     pub fn mark(&self, plan: &mut StixPlan) {
-        let items: HashMap<_, _> = self
-            .items
-            .iter()
-            .map(|item| ((item.stix_id.as_str(), item.modified), item))
-            .collect();
+        let (newest, mut earlier) = (self.newest(), EarlierVersions::default());
+        for item in &self.items {
+            if newest
+                .get(item.stix_id.as_str())
+                .is_some_and(|newest| newest.position != item.position)
+            {
+                earlier.note(&item.stix_id, item.version());
+            }
+        }
+        let item_of = |stix_id: &str, modified: DateTime<Utc>| {
+            let item = newest.get(stix_id).copied();
+            item.filter(|item| item.modified == modified)
+        };
         for node in &mut plan.nodes {
-            if let Some(item) = items.get(&(node.stix_id.as_str(), node.modified)) {
-                node.tlp = item.level(node.tlp, node.stated, &node.held_by);
-                // A reviewer's marking is one that the version states.
-                node.stated = node.stated.max(item.resolved_tlp.map(|_| node.tlp));
+            if let Some(item) = item_of(&node.stix_id, node.modified) {
+                let planned = (node.tlp, node.stated, node.earlier);
+                let marked = item.marking(planned, &node.held_by, &earlier, &mut plan.kept);
+                (node.tlp, node.stated, node.earlier) = marked;
             }
         }
         for edge in &mut plan.relationships {
-            if let Some(item) = items.get(&(edge.stix_id.as_str(), edge.modified)) {
-                edge.tlp = item.level(edge.tlp, edge.stated, &edge.held_by);
-                edge.stated = edge.stated.max(item.resolved_tlp.map(|_| edge.tlp));
+            if let Some(item) = item_of(&edge.stix_id, edge.modified) {
+                let planned = (edge.tlp, edge.stated, edge.earlier);
+                let marked = item.marking(planned, &edge.held_by, &earlier, &mut plan.kept);
+                (edge.tlp, edge.stated, edge.earlier) = marked;
             }
         }
     }
@@ -114,25 +156,12 @@ impl Review {
         now: DateTime<Utc>,
     ) -> Result<ReviewOutcome, StoreError> {
         let mut batch = batch_row(tx, ws, self.batch).await?;
-        let ids: Vec<_> = self
-            .items
-            .iter()
-            .map(|item| item_id(ws, self.batch, item.position))
-            .collect();
-        let cells: Vec<Cell> = tx
-            .find(
-                ws,
-                "SELECT record::id(id)[2] AS position, status, tlp_rank FROM $ids",
-                ids.clone(),
-            )
-            .await?;
-        let cells: HashMap<i64, Cell> = cells.into_iter().map(|cell| (cell.position, cell)).collect();
+        let cells = self.cells(tx, ws).await?;
         let mut tally = Tally::from_row(&batch.tally);
         let (mut reviewed, mut rows) = (ReviewOutcome::default(), Vec::new());
-        for (item, id) in self.items.iter().zip(ids) {
+        for item in &self.items {
             let cell = cells.get(&item.position).ok_or(DomainError::NotFound("item"))?;
-            let (level, before): (Tlp, ItemStatus) = (tlp(cell.tlp_rank)?, parse(&cell.status)?);
-            if (level, before) != (item.tlp, item.status) {
+            if *cell != (item.tlp, item.status) {
                 let rule = "an item was changed at the same time: read the batch and commit again";
                 return Err(DomainError::Conflict(rule.into()).into());
             }
@@ -143,31 +172,79 @@ impl Review {
                 reviewed.committed += 1;
                 ItemStatus::Committed
             };
-            tally.transfer((level, before), (level, after));
+            tally.transfer(*cell, (item.tlp, after));
             rows.push(NewStatus {
-                id,
+                id: item_id(ws, self.batch, item.position),
                 status: after.as_str().into(),
             });
         }
         let received = batch.received()?;
         batch.settle(tally, received, now)?;
-        tx.write(
-            "FOR $row IN $rows { UPDATE $row.id SET status = $row.status RETURN NONE }",
-            rows,
-        )
-        .await?;
+        let query = "FOR $row IN $rows { UPDATE $row.id SET status = $row.status RETURN NONE }";
+        tx.write(query, rows).await?;
         tx.write(UPDATE, vec![batch]).await?;
         Ok(reviewed)
     }
+
+    /// Marking and status of the items as they are now, by position.
+    async fn cells(&self, tx: &WriteTx, ws: Uuid) -> Result<HashMap<i64, (Tlp, ItemStatus)>, StoreError> {
+        let ids = self
+            .items
+            .iter()
+            .map(|item| item_id(ws, self.batch, item.position));
+        let query = "SELECT record::id(id)[2] AS position, status, tlp_rank FROM $ids";
+        let cells: Vec<Cell> = tx.find(ws, query, ids.collect()).await?;
+        let cells = cells.into_iter().map(|cell| {
+            let now = (tlp(cell.tlp_rank)?, parse(&cell.status)?);
+            Ok((cell.position, now))
+        });
+        cells.collect()
+    }
 }
 
+/// The marking of a planned version: its level, what it states, and what versions that come with it state.
+type PlannedMarking = (Tlp, Option<Tlp>, Option<Tlp>);
+
 impl ReviewedItem {
-    fn level(&self, planned: Tlp, stated: Option<Tlp>, held_by: &[String]) -> Tlp {
-        match self.resolved_tlp {
-            // What an undefined marking forbids is unknown.
-            Some(resolved) if held_by.is_empty() => resolved.max(stated.unwrap_or(Tlp::White)),
-            Some(resolved) => resolved.max(planned),
-            None => planned.max(self.tlp),
+    /// How the item's version is marked. What a reviewer decides counts as its own statement.
+    fn version(&self) -> VersionMarking {
+        VersionMarking {
+            modified: self.modified,
+            tlp: self.tlp,
+            stated: self.stated.max(self.resolved_tlp),
         }
+    }
+
+    /// The marking with which the item is written.
+    fn marking(
+        &self,
+        (planned, stated, along): PlannedMarking,
+        held_by: &[String],
+        earlier: &EarlierVersions,
+        kept: &mut KeptReport,
+    ) -> PlannedMarking {
+        if let Some(resolved) = self.resolved_tlp {
+            let floor = if held_by.is_empty() {
+                stated.max(self.stated).unwrap_or(Tlp::White)
+            } else {
+                // What an undefined marking forbids is unknown.
+                planned
+            };
+            let level = resolved.max(floor);
+            return (level, stated.max(self.stated).max(Some(resolved)), None);
+        }
+        let tlp = planned.max(self.tlp);
+        let modified = self.modified;
+        let others = earlier.of(
+            &self.stix_id,
+            VersionMarking {
+                modified,
+                tlp,
+                stated,
+            },
+        );
+        let level = tlp.max(others.tlp.unwrap_or(Tlp::White));
+        kept.note(&self.stix_id, level, tlp);
+        (level, stated, along.max(self.stated).max(others.stated))
     }
 }

@@ -6,7 +6,7 @@ use surrealdb::types::{Bytes, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
-use super::feed_batches::UPDATE;
+use super::feed_batches::{OWN, UPDATE, one};
 use super::feed_memory::{self, MovedItem};
 use super::feed_rows::{FeedBatchRow, FeedItemRow, POSITIONS, item_id, support_id};
 use super::retry::with_retry;
@@ -19,8 +19,8 @@ use crate::domain::feed::{FeedItem, ItemId, ItemStatus, Tally};
 use crate::domain::stix::marking::{DefinitionLevel, Markings, learn, level_of};
 use crate::domain::tlp::Tlp;
 
-/// Positions read at a time where few items may match.
-const WINDOW: i64 = 1000;
+/// Positions read at a time where few items may match: those of a thousand items, if all have the same marking.
+const WINDOW: i64 = 1000 * POSITIONS;
 const READING: &str = "reading items failed";
 /// Bytes of objects that one list of items parses at most.
 const LISTED: i64 = 1 << 20;
@@ -77,8 +77,8 @@ impl StagedMarking {
 }
 
 impl Store {
-    /// At most `limit` items after a position, in the order in which they were received, with their objects as far as
-    /// those are small.
+    /// At most `limit` items after a position, in the order of their positions, with their objects as far as those are
+    /// small. Items of one marking stand in the order in which they were received.
     pub async fn feed_items(
         &self,
         ws: Uuid,
@@ -138,9 +138,10 @@ impl Store {
         let (mut rows, mut window) = (Vec::new(), window.min(WINDOW));
         while first < end && rows.len() < limit {
             let last = first.saturating_add(window).min(end);
+            let room = limit - rows.len();
             let query = format!(
                 "SELECT {fields} FROM feed_item:[$ws, $batch, $first]..[$ws, $batch, $last] \
-                 WHERE tlp_rank <= $highest AND ($status = NONE OR status = $status)"
+                 WHERE tlp_rank <= $highest AND ($status = NONE OR status = $status) LIMIT {room}"
             );
             let mut response = self
                 .db
@@ -157,7 +158,6 @@ impl Store {
             rows.extend(found);
             (first, window) = (last, WINDOW);
         }
-        rows.truncate(limit);
         Ok(rows)
     }
 
@@ -177,7 +177,7 @@ impl Store {
     /// Records a decision with its audit entry.
     ///
     /// # Errors
-    /// `NotFound` for a batch or an item that does not exist for the caller, `Conflict` for a committed one,
+    /// `NotFound` for an item that does not exist for the caller, `Conflict` for a committed one,
     /// `Invalid` for a marking below the one that the object states.
     pub async fn decide_item(
         &self,
@@ -192,9 +192,10 @@ impl Store {
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome = async {
-                let mut batch_row = batch_row(&tx, ws, batch).await?;
+                let id = record("feed_batch", batch);
+                let mut batch_row: FeedBatchRow = one(&tx, ws, OWN, id, "item").await?;
                 if !batch_row.is_visible(highest)? {
-                    return Err(DomainError::NotFound("batch").into());
+                    return Err(DomainError::NotFound("item").into());
                 }
                 let query = format!("SELECT * FROM $ids WHERE tlp_rank <= {}", highest.rank());
                 let found: Vec<FeedItemRow> = tx.find(ws, &query, vec![item_id(ws, batch, position)]).await?;

@@ -111,8 +111,8 @@ impl FeedObjectRow {
     }
 }
 
-/// What a feed remembers of these objects, by STIX id.
-pub(super) async fn remembered(
+/// Reads what a feed has brought of these objects, by STIX id.
+pub(super) async fn read_objects(
     tx: &WriteTx,
     (ws, source): (Uuid, Uuid),
     stix_ids: impl Iterator<Item = &str>,
@@ -142,7 +142,7 @@ pub(super) async fn follow(
     if items.is_empty() {
         return Ok(());
     }
-    let mut rows = remembered(tx, (ws, source), items.iter().map(|item| item.stix_id.as_str())).await?;
+    let mut rows = read_objects(tx, (ws, source), items.iter().map(|item| item.stix_id.as_str())).await?;
     for item in items {
         // A bundle without a feed is not remembered.
         if let Some(row) = rows.get_mut(&item.stix_id) {

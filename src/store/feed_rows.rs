@@ -84,6 +84,8 @@ pub(super) struct FeedBatchRow {
     pub default_tlp: i64,
     pub status: String,
     pub pages: i64,
+    // The columns from here to `skipped` hold what a row of an older version counted. The table requires them, so new
+    // rows have zeros there and an empty report.
     pub objects: i64,
     pub bytes: i64,
     pub unchanged: i64,

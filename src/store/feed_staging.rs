@@ -3,7 +3,7 @@
 //! A page is staged in one transaction with the feed's cursor, so the cursor is never ahead of what is durable, and
 //! nothing is staged twice.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
@@ -12,20 +12,19 @@ use uuid::Uuid;
 use super::Store;
 use super::connect::StoreError;
 use super::feed_batches::{OWN, UPDATE, UPSERT, one};
-use super::feed_memory::{FeedObjectRow, remembered};
+use super::feed_memory::{FeedObjectRow, read_objects};
 use super::feed_rows::{
     FeedBatchRow, FeedItemRow, FeedRow, FeedSupportRow, FeedWaitingRow, item_id, support_id,
 };
 use super::retry::with_retry;
 use super::rows::{key, record, tlp};
 use super::stix::Place;
-use super::stix_rows::edge_id;
 use super::tx::{WriteTx, yield_regularly};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedObject, StagedPage};
 use crate::domain::feed::{BatchState, Received, Tally};
-use crate::domain::node::node_id;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::tlp::Tlp;
 
@@ -47,11 +46,9 @@ pub struct PageWrite {
     pub now: DateTime<Utc>,
 }
 
-/// How much was on a page of a feed.
+/// A page of a feed as it was received.
 #[derive(Debug, Clone, Copy)]
 pub struct ReceivedPage {
-    /// Objects, and entries that are none.
-    pub objects: u64,
     /// Entries that are not JSON objects.
     pub unreadable: u64,
 }
@@ -76,7 +73,7 @@ struct SupportVersion {
 }
 
 /// A version among the workspace's nodes and edges.
-#[derive(Debug, Clone, SurrealValue)]
+#[derive(Debug, SurrealValue)]
 struct StoredVersion {
     id: RecordId,
     modified: Option<DateTime<Utc>>,
@@ -115,10 +112,20 @@ fn lowest<'a>(known: impl Iterator<Item = &'a KnownVersion>) -> Option<Tlp> {
     known.map(|(level, _)| *level).min()
 }
 
+/// The level from which an object is known already. A stricter marking that it states is new, also on a version that is
+/// not.
+fn known_from(object: &StagedObject, before: &[KnownVersion]) -> Option<Tlp> {
+    let says_all = |(level, modified): &&KnownVersion| {
+        *modified >= object.modified && Some(*level) >= object.marking.stated
+    };
+    lowest(before.iter().filter(says_all))
+}
+
 /// The transaction that stages a page.
 struct Staging<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
+    ids: WorkspaceIds,
     write: &'a PageWrite,
     batch: FeedBatchRow,
     source: Uuid,
@@ -134,6 +141,7 @@ impl<'a> Staging<'a> {
         Ok(Self {
             tx,
             ws,
+            ids: tx.id_secret.ids_of(ws),
             write,
             batch,
             source,
@@ -143,9 +151,12 @@ impl<'a> Staging<'a> {
     async fn run(&mut self) -> Result<(), StoreError> {
         let objects = &self.write.page.objects;
         let pulled = objects.iter().map(|object| object.stix_id.as_str());
-        let mut pulled = remembered(self.tx, (self.ws, self.source), pulled).await?;
+        let mut pulled = read_objects(self.tx, (self.ws, self.source), pulled).await?;
         let stored = self.stored_versions(objects).await?;
         let (mut tally, mut received) = (Tally::from_row(&self.batch.tally), self.batch.received()?);
+        if self.write.received.is_some() {
+            received.begin_page();
+        }
         let (mut items, mut newest, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         for (place, object) in objects.iter().enumerate() {
             yield_regularly(place).await;
@@ -153,13 +164,13 @@ impl<'a> Staging<'a> {
             let of_feed = pulled.remove(&object.stix_id);
             let before = self.known(object.marking.tlp, of_row, of_feed.as_ref())?;
             let bytes = u64::try_from(object.bytes()).unwrap_or(u64::MAX);
-            if let Some(level) = lowest(before.iter().filter(|(_, time)| *time >= object.modified)) {
+            if let Some(level) = known_from(object, &before) {
                 received.add_unchanged(level.max(object.marking.tlp), bytes);
                 continue;
             }
             let mut object = object.clone();
-            if let Some((level, _)) = of_row {
-                object.keep_marking_of_stored(level);
+            if let Some(level) = before.iter().map(|(level, _)| *level).max() {
+                object.keep_marking(level);
             }
             let level = object.marking.tlp;
             let position = self.batch.next_position(level);
@@ -207,70 +218,79 @@ impl<'a> Staging<'a> {
     }
 
     /// The versions among the workspace's nodes and edges that the caller may see: of each object the first one, or else
-    /// the one beside it.
+    /// the one beside it. Looks for all of them, so that the time does not tell how many first ones are hidden.
     async fn stored_versions(
         &self,
         objects: &[StagedObject],
     ) -> Result<HashMap<String, KnownVersion>, StoreError> {
-        let mut ids = HashMap::new();
-        for object in objects {
-            ids.insert(key(&self.row_of(object, &object.stix_id))?, object);
-        }
-        let rows = objects.iter().map(|object| self.row_of(object, &object.stix_id));
-        let found = self.stored_rows(rows.collect()).await?;
-        let (mut seen, mut beside) = (HashMap::new(), Vec::new());
-        for row in found {
-            let Some(object) = ids.get(&key(&row.id)?) else {
-                continue;
-            };
-            if !self.note_seen(object, row, &mut seen)? {
-                beside.push(*object);
+        let mut looked: Vec<(&StagedObject, RecordId, Option<Place>)> = objects
+            .iter()
+            .map(|object| (object, self.row_of(object, &object.stix_id), None))
+            .collect();
+        // Nothing is hidden from the highest clearance.
+        if self.write.highest < Tlp::Red {
+            for object in objects {
+                looked.extend(Place::beside().map(|place| self.beside(object, place)));
             }
         }
-        for object in beside {
-            let places = Place::seen_by(self.write.highest).map(|place| place.name(&object.stix_id));
-            let ids: Vec<RecordId> = places.map(|name| self.row_of(object, &name)).collect();
-            let found = self.stored_rows(ids.clone()).await?;
-            for id in ids {
-                if let Some(row) = found.iter().find(|row| row.id == id)
-                    && self.note_seen(object, row.clone(), &mut seen)?
-                {
-                    break;
+        let query = "SELECT id, modified, tlp_rank FROM $ids WHERE ws = $ws";
+        let mut seen: HashMap<String, KnownVersion> = HashMap::new();
+        let (mut existing, mut stands_first) = (HashSet::new(), HashSet::new());
+        while !looked.is_empty() {
+            let ids = looked.iter().map(|(_, row, _)| row.clone()).collect();
+            let found: Vec<StoredVersion> = self.tx.find(self.ws, query, ids).await?;
+            let mut stored = HashMap::new();
+            for version in found {
+                stored.insert(key(&version.id)?, (tlp(version.tlp_rank)?, version.modified));
+            }
+            let mut following = Vec::new();
+            for (object, row, place) in looked {
+                let Some((level, modified)) = stored.get(&key(&row)?).copied() else {
+                    continue;
+                };
+                let id = object.stix_id.as_str();
+                if place.is_none() {
+                    existing.insert(id);
+                }
+                let further = place.and_then(Place::following);
+                following.extend(further.map(|place| self.beside(object, place)));
+                let Some(modified) = modified.filter(|_| level <= self.write.highest) else {
+                    continue;
+                };
+                if place.is_none() {
+                    stands_first.insert(id);
+                    seen.insert(object.stix_id.clone(), (level, modified));
+                } else if !stands_first.contains(id) {
+                    let newest = seen.entry(object.stix_id.clone()).or_insert((level, modified));
+                    if (modified, level) > (newest.1, newest.0) {
+                        *newest = (level, modified);
+                    }
                 }
             }
+            looked = following;
         }
+        // Without a first one there is none beside it.
+        seen.retain(|id, _| existing.contains(id.as_str()));
         Ok(seen)
+    }
+
+    /// A place beside an object's first row, with the row that may stand there.
+    fn beside<'o>(
+        &self,
+        object: &'o StagedObject,
+        place: Place,
+    ) -> (&'o StagedObject, RecordId, Option<Place>) {
+        let row = self.row_of(object, &place.name(&object.stix_id));
+        (object, row, Some(place))
     }
 
     /// The row of an object's version, given the name from which its id is made.
     fn row_of(&self, object: &StagedObject, name: &str) -> RecordId {
         if object.ends.is_some() {
-            record("edge", edge_id(self.ws, name))
+            record("edge", self.ids.edge(name))
         } else {
-            record("node", node_id(self.ws, name))
+            record("node", self.ids.node(name))
         }
-    }
-
-    async fn stored_rows(&self, ids: Vec<RecordId>) -> Result<Vec<StoredVersion>, StoreError> {
-        let query = "SELECT id, modified, tlp_rank FROM $ids WHERE ws = $ws";
-        self.tx.find(self.ws, query, ids).await
-    }
-
-    /// Notes a row, unless it is above the caller's clearance.
-    fn note_seen(
-        &self,
-        object: &StagedObject,
-        row: StoredVersion,
-        seen: &mut HashMap<String, KnownVersion>,
-    ) -> Result<bool, StoreError> {
-        let level = tlp(row.tlp_rank)?;
-        if level > self.write.highest {
-            return Ok(false);
-        }
-        if let Some(modified) = row.modified {
-            seen.insert(object.stix_id.clone(), (level, modified));
-        }
-        Ok(true)
     }
 
     /// Keeps what items refer to: the newest version of each.
@@ -308,7 +328,6 @@ impl<'a> Staging<'a> {
         received.add_skipped(self.write.page.skips.clone());
         if let Some(page) = self.write.received {
             self.batch.pages += 1;
-            received.note_page(page.objects);
             received.add_unreadable(tlp(self.batch.default_tlp)?, page.unreadable);
         }
         if let Some(entry) = &self.write.last {

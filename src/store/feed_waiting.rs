@@ -19,8 +19,9 @@ use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::feed::{BatchState, Tally, stage};
-use crate::domain::stix::marking::{Markings, learn, remarked};
+use crate::domain::feed::stage::{self, ProposedMarking};
+use crate::domain::feed::{BatchState, Tally};
+use crate::domain::stix::marking::{Markings, learn, level_by_definition};
 use crate::domain::stix::object::{type_of_id, visit_refs};
 use crate::domain::tlp::Tlp;
 
@@ -29,9 +30,9 @@ const MARKINGS: usize = 10_000;
 /// Items marked again in one transaction; each is read with its object.
 const PAGE: usize = 32;
 
-/// Items that were marked again.
+/// A page of items that were marked again.
 #[derive(Debug, Clone)]
-pub struct RemarkedItems {
+pub struct ItemRenewal {
     /// Whether there may be more.
     pub more: bool,
     /// Entries written with the change.
@@ -67,7 +68,7 @@ impl Store {
         source: Uuid,
         marking: &str,
         now: DateTime<Utc>,
-    ) -> Result<RemarkedItems, DomainError> {
+    ) -> Result<ItemRenewal, DomainError> {
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome = renew(&tx, (ws, source), marking, now).await;
@@ -90,7 +91,7 @@ async fn renew(
     (ws, source): (Uuid, Uuid),
     marking: &str,
     now: DateTime<Utc>,
-) -> Result<RemarkedItems, StoreError> {
+) -> Result<ItemRenewal, StoreError> {
     let waiting = up_to_limit("feed_waiting:[$ws, $source, $marking]..=[$ws, $source, $marking, $last]");
     let query = format!(
         "SELECT id, record::id(id)[3] AS batch, record::id(id)[4] AS position FROM {waiting} LIMIT {PAGE}"
@@ -110,7 +111,7 @@ async fn renew(
     for row in &waiting {
         batches.entry(row.batch).or_default().push(row.position);
     }
-    let mut renewed = RemarkedItems {
+    let mut renewed = ItemRenewal {
         more: waiting.len() == PAGE,
         entries: Vec::new(),
     };
@@ -156,14 +157,7 @@ async fn renew_items(
     if rows.is_empty() {
         return Ok(0);
     }
-    let mut named = BTreeSet::new();
-    for row in &rows {
-        visit_refs(&row.object()?, &mut |id| {
-            if type_of_id(id) == Some("marking-definition") {
-                named.insert(id.to_owned());
-            }
-        });
-    }
+    let named = markings_of(&rows)?;
     let (stored, staged) = definitions(tx, (ws, source), named).await?;
     let mut batch = batch_row(tx, ws, batch).await?;
     let (mut tally, mut received) = (Tally::from_row(&batch.tally), batch.received()?);
@@ -174,23 +168,9 @@ async fn renew_items(
         // What the workspace has, as far as everybody who sees the item may know it, and what the feed has.
         let mut known = stored.known_to(before.0);
         learn(&mut known, staged.clone());
-        let marking = stage::propose_marking(&row.object()?, &known, default);
-        marking.renew(&mut row.warnings);
         let states = known.get(defined).copied().flatten();
-        let mut proposed = marking.tlp;
-        // What comes while the pull goes on is not later than what came on another page of it.
-        if !pulling {
-            proposed = remarked(tlp(row.proposed_tlp)?, proposed, states, Tlp::White);
-            marking.note_kept(proposed, &mut row.warnings);
-        }
-        row.proposed_tlp = i64::from(proposed.rank());
-        row.stated_tlp = marking.stated.map(|level| i64::from(level.rank()));
-        // The reviewer's marking stays, unless it would be weaker than what the object turns out to state.
-        row.resolved_tlp = row
-            .resolved_tlp
-            .map(|level| level.max(row.stated_tlp.unwrap_or(0)));
-        row.tlp_rank = row.resolved_tlp.unwrap_or(row.proposed_tlp);
-        row.held_by = (!marking.undefined.is_empty()).then_some(marking.undefined);
+        let marking = stage::propose_marking(&row.object()?, &known, default);
+        renew_item(row, marking, states, pulling)?;
         let after = row.cell()?;
         tally.transfer(before, after);
         if before.0 != after.0 {
@@ -204,6 +184,48 @@ async fn renew_items(
     tx.write(UPDATE, rows).await?;
     tx.write(UPDATE, vec![batch]).await?;
     Ok(count)
+}
+
+/// The markings that these items carry.
+fn markings_of(rows: &[FeedItemRow]) -> Result<BTreeSet<String>, DomainError> {
+    let mut named = BTreeSet::new();
+    for row in rows {
+        visit_refs(&row.object()?, &mut |id| {
+            if type_of_id(id) == Some("marking-definition") {
+                named.insert(id.to_owned());
+            }
+        });
+    }
+    Ok(named)
+}
+
+/// Gives an item the marking that its object has now that one of its markings is defined; `states` is the level of that
+/// definition. `pulling` tells whether the batch is still being filled.
+fn renew_item(
+    row: &mut FeedItemRow,
+    mut marking: ProposedMarking,
+    states: Option<Tlp>,
+    pulling: bool,
+) -> Result<(), DomainError> {
+    marking.renew(&mut row.warnings);
+    // What versions that came with it state stays.
+    marking.stated = marking.stated.max(row.stated_tlp.map(tlp).transpose()?);
+    marking.tlp = marking.tlp.max(marking.stated.unwrap_or(Tlp::White));
+    let mut proposed = marking.tlp;
+    // What comes while the pull goes on is not later than what came on another page of it.
+    if !pulling {
+        proposed = level_by_definition(tlp(row.proposed_tlp)?, proposed, states, Tlp::White);
+        marking.note_kept(proposed, &mut row.warnings);
+    }
+    row.proposed_tlp = i64::from(proposed.rank());
+    row.stated_tlp = marking.stated.map(|level| i64::from(level.rank()));
+    // The reviewer's marking stays, unless it would be weaker than what the object turns out to state.
+    row.resolved_tlp = row
+        .resolved_tlp
+        .map(|level| level.max(row.stated_tlp.unwrap_or(0)));
+    row.tlp_rank = row.resolved_tlp.unwrap_or(row.proposed_tlp);
+    row.held_by = (!marking.undefined.is_empty()).then_some(marking.undefined);
+    Ok(())
 }
 
 /// The definitions of these markings that the workspace has, and those that the feed has.

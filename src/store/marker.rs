@@ -11,6 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -32,8 +33,9 @@ pub(crate) struct StoreMarker {
     path: PathBuf,
     /// The number that the file had at the start.
     known: Option<u64>,
-    /// Whether the store was missing although the directory had one.
-    is_gone: bool,
+    /// Whether the store may lack anything, whatever its number is: it was missing although the directory had one, or the
+    /// file could not be read.
+    is_doubtful: bool,
     accept_loss: bool,
     found: AtomicU64,
     is_refused: AtomicBool,
@@ -51,8 +53,8 @@ struct OpenMarker {
 pub(crate) struct AcceptedLoss {
     /// The last number in the store.
     pub found: u64,
-    /// The last number of which the marker knew; 0 if there was none.
-    pub known: u64,
+    /// The last number of which the marker knew. Without one nobody can tell whether the store lacks anything.
+    pub known: Option<u64>,
 }
 
 impl StoreMarker {
@@ -64,15 +66,15 @@ impl StoreMarker {
     pub(crate) fn begin(store: &Path, accept_loss: bool) -> Result<Arc<Self>, StoreError> {
         let data_dir = store.parent().unwrap_or(Path::new("."));
         let path = data_dir.join(FILE);
-        let known = match read(&path) {
-            Ok(known) => known,
-            Err(_) if accept_loss => None,
+        let (known, is_unreadable) = match read(&path) {
+            Ok(known) => (known, false),
+            Err(_) if accept_loss => (None, true),
             Err(error) => {
                 let path = path.display().to_string();
                 return Err(StoreError::Marker { path, cause: error });
             }
         };
-        let is_gone = is_empty(store) && (known.is_some() || data_dir.join(SECRET).exists());
+        let is_gone = files::is_empty(store) && (known.is_some() || data_dir.join(SECRET).exists());
         if is_gone && !accept_loss {
             return Err(StoreError::Gone {
                 store: store.display().to_string(),
@@ -83,7 +85,7 @@ impl StoreMarker {
             store: store.to_owned(),
             path,
             known,
-            is_gone,
+            is_doubtful: is_gone || is_unreadable,
             accept_loss,
             found: AtomicU64::new(0),
             is_refused: AtomicBool::new(false),
@@ -109,9 +111,9 @@ impl StoreMarker {
 
     /// What the open store lacks, if the operator accepted that it lacks something.
     pub(crate) fn accepted_loss(&self) -> Option<AcceptedLoss> {
-        let found = self.found.load(Ordering::Acquire);
-        let known = self.known.unwrap_or(0);
-        (self.is_gone || found < known).then_some(AcceptedLoss { found, known })
+        let (found, known) = (self.found.load(Ordering::Acquire), self.known);
+        let is_behind = known.is_some_and(|known| found < known);
+        (self.is_doubtful || is_behind).then_some(AcceptedLoss { found, known })
     }
 
     /// Writes the file anew and keeps it open.
@@ -148,11 +150,14 @@ impl CommitObserver for StoreMarker {
             return;
         }
         marker.has_failed = false;
-        if marker.made_durable.elapsed() >= DURABLE_EVERY {
+        if marker.made_durable.elapsed() < DURABLE_EVERY {
+            return;
+        }
+        let file = Arc::clone(&marker.file);
+        // No commit waits for the disk. Without a thread the file only stays older on disk, and the next commit tries again.
+        let syncing = thread::Builder::new().spawn(move || file.sync_data());
+        if syncing.is_ok() {
             marker.made_durable = Instant::now();
-            let file = Arc::clone(&marker.file);
-            // No commit waits for it.
-            std::thread::spawn(move || file.sync_data());
         }
     }
 }
@@ -183,17 +188,16 @@ fn read(path: &Path) -> Result<Option<u64>, String> {
     }
 }
 
-/// Whether there is no store in this directory: it is missing, or nothing is in it.
-fn is_empty(store: &Path) -> bool {
-    match fs::read_dir(store) {
-        Ok(mut entries) => entries.next().is_none(),
-        Err(error) => error.kind() == ErrorKind::NotFound,
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
+    use rlimit::Resource;
+
     use super::*;
+
+    /// Set only in the process that a test below starts: its limit is one of the whole process.
+    const MAY_LIMIT: &str = "THREAT_MEMORY_TEST_MAY_LIMIT";
 
     fn data_dir() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
@@ -246,7 +250,7 @@ mod tests {
         let accepted = open(&store, true, 106).ok().unwrap();
         let loss = AcceptedLoss {
             found: 106,
-            known: 107,
+            known: Some(107),
         };
         assert_eq!(accepted.accepted_loss(), Some(loss));
         assert_eq!(open(&store, false, 106).ok().unwrap().accepted_loss(), None);
@@ -282,8 +286,15 @@ mod tests {
             let refused = StoreMarker::begin(&store, false).err().unwrap();
             assert!(refused.to_string().contains(FILE), "{refused}");
         }
-        assert!(open(&store, true, 3).is_ok());
+        // The store may have been rolled back, and what was derived from it must not stay.
+        let accepted = open(&store, true, 3).ok().unwrap();
+        let loss = AcceptedLoss {
+            found: 3,
+            known: None,
+        };
+        assert_eq!(accepted.accepted_loss(), Some(loss));
         assert_eq!(read(&dir.path().join(FILE)), Ok(Some(3)));
+        assert_eq!(open(&store, true, 3).ok().unwrap().accepted_loss(), None);
     }
 
     #[test]
@@ -294,5 +305,45 @@ mod tests {
             marker.synced(number);
             assert_eq!(read(&dir.path().join(FILE)), Ok(Some(number)));
         }
+    }
+
+    /// Run by the test below, in a process of its own.
+    #[test]
+    #[ignore = "limits the memory of the process"]
+    fn syncs_without_a_thread() {
+        if std::env::var_os(MAY_LIMIT).is_none() {
+            return;
+        }
+        let (dir, store) = data_dir();
+        let marker = open(&store, false, 0).ok().unwrap();
+        let is_due = || marker.open.lock().as_ref().unwrap().made_durable.elapsed() >= DURABLE_EVERY;
+        let long_ago = Instant::now().checked_sub(DURABLE_EVERY).unwrap();
+        marker.open.lock().as_mut().unwrap().made_durable = long_ago;
+        let (_, most) = rlimit::getrlimit(Resource::AS).unwrap();
+        // There is no memory left for a stack.
+        rlimit::setrlimit(Resource::AS, 1, most).unwrap();
+        let refused = thread::Builder::new().spawn(|| {}).is_err();
+        marker.synced(41);
+        rlimit::setrlimit(Resource::AS, most, most).unwrap();
+        assert!(refused && is_due());
+        assert_eq!(read(&dir.path().join(FILE)), Ok(Some(41)));
+        marker.synced(42);
+        assert!(!is_due());
+    }
+
+    #[test]
+    fn a_commit_for_which_there_is_no_thread_is_noted_all_the_same() {
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "store::marker::tests::syncs_without_a_thread",
+                "--ignored",
+                "--nocapture",
+            ])
+            .env(MAY_LIMIT, "1")
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+        assert!(ended.status.success() && said.contains("1 passed"), "{ended:?}");
     }
 }

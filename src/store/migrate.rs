@@ -34,6 +34,8 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (20, include_str!("../../schemas/0020_stix_changes.surql")),
     (22, include_str!("../../schemas/0022_feed_markings.surql")),
     (23, include_str!("../../schemas/0023_identity.surql")),
+    (24, include_str!("../../schemas/0024_staging_levels.surql")),
+    (25, include_str!("../../schemas/0025_carried_markings.surql")),
 ];
 
 /// Before this migration the audit log is moved.

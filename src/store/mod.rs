@@ -21,6 +21,7 @@ mod feed_rows;
 mod feed_staging;
 mod feed_waiting;
 mod feeds;
+mod id_secret;
 mod identity;
 mod lease;
 mod linked_entries;
@@ -54,6 +55,8 @@ mod stix;
 mod stix_definitions;
 mod stix_feeds;
 mod stix_held;
+mod stix_remarking;
+mod stix_rises;
 mod stix_rows;
 mod stix_support;
 mod temporary;
@@ -64,6 +67,7 @@ mod visibility;
 pub(crate) mod tests;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
@@ -81,7 +85,7 @@ pub use feed_choice::{Choice, ChosenItem};
 pub use feed_commit::{Review, ReviewOutcome, ReviewedItem, StixOrigin};
 pub use feed_items::ItemDecision;
 pub use feed_staging::{PageWrite, ReceivedPage};
-pub use feed_waiting::RemarkedItems;
+pub use feed_waiting::ItemRenewal;
 pub use feeds::BlockedFeed;
 pub use identity::{ApiKeyRecord, Oversight, UserChange, UserRecord, WorkspaceChange};
 pub use lease::Holder;
@@ -90,7 +94,7 @@ pub(crate) use marker::StoreMarker;
 pub use neighbours::{NeighbourQuery, Neighbours, Page};
 pub use node_writes::{Change, Changes};
 pub use nodes::{StoredNode, WithheldNode};
-pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation, entity_id, relation_id};
+pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation};
 pub use notes_since::RowsAtRev;
 pub use outbox::{AfterFailure, ClaimedMail};
 pub use passages::{StoredEdge, StoredPassage};
@@ -99,19 +103,22 @@ pub use relink::RelinkReport;
 pub use sessions::{EdgeRecord, SessionRecord, Withholding};
 pub use staging::{BatchCommit, Decision};
 pub use staging_parts::{NewBatch, StagedText};
-pub use stix::{IngestResult, RowIds, StixIngestOutcome, StixPart};
+pub use stix::{IngestResult, LeftOutReport, RowIds, StixIngestOutcome, StixPart};
 pub use stix_definitions::Definitions;
-pub use stix_held::{HeldReport, RemarkedObjects};
-pub use stix_rows::edge_id;
+pub use stix_held::HeldReport;
+pub use stix_remarking::RemarkedObjects;
+pub use stix_rises::RiseProgress;
 use temporary::TemporaryDir;
 
 use crate::domain::error::DomainError;
+use crate::domain::ids::IdSecret;
 
 /// The database as the service uses it: as a user without DDL rights.
 #[derive(Debug)]
 pub struct Store {
     db: Database,
     clock: AtomicU64,
+    id_secret: Arc<IdSecret>,
     /// Each workspace's audit chain, as far as this process knows it.
     chains: Mutex<HashMap<Uuid, Chain>>,
     /// When the store was opened.

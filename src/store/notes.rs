@@ -18,10 +18,9 @@ use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::memory::digest::Digest;
-use crate::domain::memory::entity::{EntityDraft, EntityKey};
+use crate::domain::memory::entity::EntityDraft;
 use crate::domain::memory::note::Note;
 use crate::domain::memory::tier::Tier;
-use crate::domain::node::node_id;
 
 /// The `source_type` of entity nodes.
 pub(super) const ENTITY_SOURCE: &str = "note";
@@ -154,17 +153,6 @@ impl NotesWrite {
         self.entities.sort_unstable_by_key(|entity| entity.id);
         self.relations.sort_unstable_by_key(|relation| relation.id);
     }
-}
-
-/// The id of an entity's node.
-pub fn entity_id(ws: Uuid, key: &EntityKey) -> Uuid {
-    node_id(ws, &key.identity())
-}
-
-/// The id of the edge for this statement; the same statement always gives the same edge.
-pub fn relation_id(ws: Uuid, source: Uuid, relationship: &str, target: Uuid) -> Uuid {
-    let name = format!("relation\0{source}\0{relationship}\0{target}");
-    Uuid::new_v5(&ws, name.as_bytes())
 }
 
 fn values<T: SurrealValue>(rows: impl IntoIterator<Item = T>) -> Vec<surrealdb::types::Value> {

@@ -113,6 +113,11 @@ pub(super) struct HeldRow {
     pub held: RecordId,
     /// The bundle's default marking for objects without one.
     pub default_tlp: i64,
+    /// The marking of the row.
+    pub tlp_rank: Option<i64>,
+    /// The marking that was stated beside the original.
+    pub floor_tlp: Option<i64>,
+    pub is_support: Option<bool>,
 }
 
 /// The time of a change: now, but later than any time under which the row may have left in an export, which tells
@@ -182,15 +187,24 @@ impl HeldRow {
         marking: &str,
         held: &RecordId,
         default_tlp: Tlp,
+        (level, floor): (Tlp, Option<Tlp>),
     ) -> Result<Self, DomainError> {
-        let name = format!("held\0{marking}\0{}\0{}", held.table.as_str(), key(held)?);
         Ok(Self {
-            id: record("stix_held", Uuid::new_v5(&ws, name.as_bytes())),
+            id: Self::row_id(ws, marking, held)?,
             ws,
             marking: marking.to_owned(),
             held: held.clone(),
             default_tlp: i64::from(default_tlp.rank()),
+            tlp_rank: Some(i64::from(level.rank())),
+            floor_tlp: floor.map(|floor| i64::from(floor.rank())),
+            is_support: Some(held.table.as_str() == "stix_support"),
         })
+    }
+
+    /// The id of the row that records that `held` waits for a marking.
+    pub(super) fn row_id(ws: Uuid, marking: &str, held: &RecordId) -> Result<RecordId, DomainError> {
+        let name = format!("held\0{marking}\0{}\0{}", held.table.as_str(), key(held)?);
+        Ok(record("stix_held", Uuid::new_v5(&ws, name.as_bytes())))
     }
 }
 

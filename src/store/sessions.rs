@@ -236,10 +236,7 @@ impl Store {
         highest: Tlp,
         blocked: &[Uuid],
     ) -> Result<Withholding<Vec<ExportObject>, u64>, DomainError> {
-        let ids: Vec<_> = stix_ids
-            .into_iter()
-            .flat_map(|id| support_rows(ws, id, highest))
-            .collect();
+        let ids: Vec<_> = stix_ids.into_iter().flat_map(|id| support_rows(ws, id)).collect();
         if ids.is_empty() {
             let (leaving, held) = (Vec::new(), 0);
             return Ok(Withholding { leaving, held });

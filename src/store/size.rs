@@ -121,7 +121,7 @@ fn index_bytes(id: &RecordId) -> u64 {
         "edge" => return 4 * GRAPH,
         "node" | "node_write" | "note" | "evidence" | "passage" | "stix_support" | "enrichment"
         | "audit_entry" | "audit_by_user" | "audit_link" | "workspace" | "lease" | "feed_item"
-        | "feed_object" | "feed_support" | "feed_waiting" => return 0,
+        | "feed_object" | "feed_support" | "feed_waiting" | "stix_carrier" | "stix_rise" => return 0,
         "staged_entity" | "staging_part" | "stix_held" | "recall_session" => 1,
         _ => 2,
     };
@@ -167,6 +167,8 @@ const EDGE: u64 = 1910;
 const SUPPORT: u64 = 590;
 /// A row that records what one undefined marking withholds.
 const HELD: u64 = 1600;
+/// The place of a row in the record of those that carry a marking, with its share of the record.
+const CARRIED: u64 = 80;
 const AUDIT: u64 = 3000;
 
 fn sum(parts: &[usize]) -> u64 {
@@ -196,7 +198,10 @@ pub(super) fn of_support(object: &StixSupport) -> u64 {
 
 /// Size of a bundle when all of it is new.
 pub(super) fn of_plan(plan: &StixPlan) -> u64 {
-    let held = |by: &[String]| by.iter().map(|id| HELD + 2 * id.len() as u64).sum::<u64>();
+    let held = |by: &[String], carried: &[String]| {
+        let held = by.iter().map(|id| HELD + 2 * id.len() as u64).sum::<u64>();
+        held + CARRIED * carried.len() as u64
+    };
     let nodes = plan.nodes.iter().map(|node| {
         let evidence = [
             node.name.len(),
@@ -204,16 +209,16 @@ pub(super) fn of_plan(plan: &StixPlan) -> u64 {
             node.stix_id.len(),
             node.raw.len(),
         ];
-        of_node(node) + EVIDENCE + sum(&evidence) + held(&node.held_by)
+        of_node(node) + EVIDENCE + sum(&evidence) + held(&node.held_by, &node.carried)
     });
     let edges = plan
         .relationships
         .iter()
-        .map(|edge| of_edge(edge) + held(&edge.held_by));
+        .map(|edge| of_edge(edge) + held(&edge.held_by, &edge.carried));
     let supporting = plan
         .supporting
         .iter()
-        .map(|object| of_support(object) + held(&object.held_by));
+        .map(|object| of_support(object) + held(&object.held_by, &object.carried));
     AUDIT + nodes.chain(edges).chain(supporting).sum::<u64>()
 }
 

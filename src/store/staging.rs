@@ -42,45 +42,26 @@ const READ: &str = "reading the staging batch failed";
 const COMMITTED: &str = "the entity is already committed and can't be changed";
 
 impl Store {
-    /// A batch of the workspace with its entities up to `highest`, in text order, and whether there are entities
-    /// above it.
+    /// A batch of the workspace with its entities up to `highest`, in text order. It is as if there were no others.
     pub async fn batch(
         &self,
         ws: Uuid,
         id: Uuid,
         highest: Tlp,
-    ) -> Result<Option<(StagingBatch, Vec<StagedEntity>, bool)>, DomainError> {
+    ) -> Result<Option<(StagingBatch, Vec<StagedEntity>)>, DomainError> {
         let Some(batch) = self.batch_row(ws, id, highest).await? else {
             return Ok(None);
         };
-        let batch = batch.into_batch()?;
         let rows = self.entity_rows(ws, id, highest).await?;
         // Entities stored before each had its own flag share the batch's.
-        let unmarked = batch.summary.missing_tlp > 0;
+        let unmarked = batch.counters()?.missing_tlp > 0;
         let entity = |row: StagedEntityRow| {
             let unmarked = row.unmarked.unwrap_or(unmarked);
             row.into_entity()
                 .map(|entity| StagedEntity { unmarked, ..entity })
         };
-        let entities = rows.into_iter().map(entity).collect::<Result<_, _>>()?;
-        let hidden = self.hides_entities(ws, id, highest).await?;
-        Ok(Some((batch, entities, hidden)))
-    }
-
-    async fn hides_entities(&self, ws: Uuid, batch: Uuid, highest: Tlp) -> Result<bool, DomainError> {
-        let mut response = self
-            .db
-            .query(
-                "SELECT VALUE ord FROM staged_entity WHERE batch = $id AND ws = $ws \
-                 AND (resolved_tlp ?? proposed_tlp) > $highest LIMIT 1",
-            )
-            .bind(("id", batch))
-            .bind(("ws", ws))
-            .bind(("highest", i64::from(highest.rank())))
-            .await
-            .map_err(failed(READ))?;
-        let found: Vec<i64> = response.take(0).map_err(failed(READ))?;
-        Ok(!found.is_empty())
+        let entities: Vec<StagedEntity> = rows.into_iter().map(entity).collect::<Result<_, _>>()?;
+        Ok(Some((batch.into_batch(highest, &entities)?, entities)))
     }
 
     async fn batch_row(&self, ws: Uuid, id: Uuid, highest: Tlp) -> Result<Option<BatchRow>, DomainError> {
@@ -155,7 +136,8 @@ impl Store {
     }
 
     /// Commits what was accepted or merged, discards what was rejected and keeps the rest, in one transaction with
-    /// the audit entry. What is marked above `highest` waits for a caller who may see it. `known` maps entities to the nodes they were found to be.
+    /// the audit entry. What is marked above `highest` waits for a caller who may see it. `known` maps entities to the
+    /// nodes they were found to be.
     pub async fn commit_batch(
         &self,
         ws: Uuid,

@@ -52,7 +52,8 @@ struct DecidedEntities {
     /// Committed earlier.
     done: Vec<StagedEntityRow>,
     rejected: Vec<StagedEntityRow>,
-    remaining: u64,
+    /// Not decided yet.
+    remaining: Vec<StagedEntityRow>,
 }
 
 /// What a commit writes.
@@ -76,13 +77,15 @@ impl Commit<'_> {
         // What is hidden from the caller is neither committed nor counted.
         let highest = i64::from(self.highest.rank());
         let (rows, hidden): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.marking() <= highest);
-        let waits = hidden.iter().any(|row| row.node.is_none());
         let mut decided = sort(rows)?;
+        let hidden = hidden.iter().filter(|row| row.node.is_none());
+        let waiting = decided.remaining.iter().chain(hidden);
+        let waiting = waiting.map(StagedEntityRow::marking).min();
         let merged = |row: &&StagedEntityRow| row.merge_target.is_some();
         let mut result = CommitResult {
             merged: decided.taken.iter().filter(merged).count() as u64,
             discarded: decided.rejected.len() as u64,
-            remaining: decided.remaining,
+            remaining: decided.remaining.len() as u64,
             ..CommitResult::default()
         };
         self.check_targets(&decided.taken).await?;
@@ -103,8 +106,7 @@ impl Commit<'_> {
                 changed,
             )
             .await?;
-        self.close(batch, decided.rejected, result.remaining > 0 || waits)
-            .await?;
+        self.close(batch, decided.rejected, waiting).await?;
         Ok(BatchCommit {
             result,
             touched: written.touched,
@@ -230,19 +232,16 @@ impl Commit<'_> {
         }
     }
 
-    /// Discards what was rejected, and closes the batch once nothing is left to decide.
+    /// Discards what was rejected, and closes the batch for everybody who sees nothing of it that is left to decide;
+    /// `waiting` is the lowest marking among what is left.
     async fn close(
         &self,
         mut batch: BatchRow,
         rejected: Vec<StagedEntityRow>,
-        is_open: bool,
+        waiting: Option<i64>,
     ) -> Result<(), StoreError> {
-        let closes = !is_open && batch.status != "committed";
+        let closes = batch.record_commit(waiting, self.now);
         let grows = batch.session_id.is_some() && !rejected.is_empty();
-        if closes {
-            batch.status = "committed".into();
-            batch.committed_at = Some(self.now);
-        }
         let (gone, identities): (Vec<RecordId>, Vec<String>) =
             rejected.into_iter().map(|row| (row.id, row.identity)).unzip();
         self.tx.write("DELETE $rows RETURN NONE", gone).await?;
@@ -273,7 +272,7 @@ fn sort(rows: Vec<StagedEntityRow>) -> Result<DecidedEntities, DomainError> {
         match parse::<StagedStatus>(&row.status)? {
             StagedStatus::Accepted | StagedStatus::Merged => decided.taken.push(row),
             StagedStatus::Rejected => decided.rejected.push(row),
-            StagedStatus::Pending | StagedStatus::Uncertain => decided.remaining += 1,
+            StagedStatus::Pending | StagedStatus::Uncertain => decided.remaining.push(row),
         }
     }
     Ok(decided)

@@ -50,7 +50,8 @@ pub struct StagedText {
 impl Store {
     /// Stages a text and the audit entry in one transaction: in the open batch of its session that has the same marking
     /// and room, else in the new batch. Texts of different markings never share a batch, so that none hides another one,
-    /// and nothing of a hidden text shows in a batch. Entities above `highest` do not exist for the caller.
+    /// and nothing of a hidden text shows in a batch. A batch that is committed for somebody takes no more texts, even if
+    /// others see what is left of it. Entities above `highest` do not exist for the caller.
     pub async fn stage(
         &self,
         ws: Uuid,

@@ -33,7 +33,10 @@ pub(super) struct BatchRow {
     pub text_bytes: Option<i64>,
     pub discarded: Option<Vec<String>>,
     pub created_at: DateTime<Utc>,
+    /// When its last entity was committed.
     pub committed_at: Option<DateTime<Utc>>,
+    /// The same of what one sees who is cleared up to its marking, and up to each level above it, as far as that is so.
+    pub commits_by_level: Option<Vec<DateTime<Utc>>>,
 }
 
 /// One text of a batch with the relationships it states.
@@ -115,21 +118,53 @@ impl BatchRow {
             discarded: None,
             created_at: batch.created_at,
             committed_at: batch.committed_at,
+            commits_by_level: None,
         })
     }
 
-    pub(super) fn into_batch(self) -> Result<StagingBatch, DomainError> {
+    /// The batch for a caller cleared up to `highest`, who sees these entities of it.
+    pub(super) fn into_batch(
+        self,
+        highest: Tlp,
+        entities: &[StagedEntity],
+    ) -> Result<StagingBatch, DomainError> {
+        let is_done = entities.iter().all(|entity| entity.node_id.is_some());
+        let committed_at = self.commit_seen_from(highest).filter(|_| is_done);
+        let status = committed_at.map_or("open", |_| "committed");
         Ok(StagingBatch {
             id: key(&self.id)?,
-            summary: self.counters()?,
-            status: self.status,
+            summary: Summary::of(entities.iter()),
+            status: status.into(),
             source_type: parse(&self.source_type)?,
             session_id: self.session_id,
             ingest_mode: parse(&self.ingest_mode)?,
             warnings: self.warnings,
             created_at: self.created_at,
-            committed_at: self.committed_at,
+            committed_at,
         })
+    }
+
+    /// When all was committed that a caller cleared up to `highest` saw of the batch.
+    fn commit_seen_from(&self, highest: Tlp) -> Option<DateTime<Utc>> {
+        let level = usize::try_from(i64::from(highest.rank()) - self.tlp_rank).ok()?;
+        let commits = self.commits_by_level.as_deref().unwrap_or_default();
+        commits.get(level).copied().or(self.committed_at)
+    }
+
+    /// Records that only entities marked `waiting` or higher are left, or none at all; returns whether that is news.
+    pub(super) fn record_commit(&mut self, waiting: Option<i64>, now: DateTime<Utc>) -> bool {
+        if waiting.is_none() {
+            self.status = "committed".into();
+            self.committed_at.get_or_insert(now);
+        }
+        let end = waiting.unwrap_or(Tlp::ALL.len() as i64);
+        let levels = usize::try_from(end - self.tlp_rank).unwrap_or(0);
+        let mut commits = self.commits_by_level.take().unwrap_or_default();
+        let before = commits.len();
+        // A batch of an earlier version has only the time of the whole.
+        commits.resize(levels, self.committed_at.unwrap_or(now));
+        self.commits_by_level = (levels > 0).then_some(commits);
+        levels != before
     }
 
     pub(super) fn counters(&self) -> Result<Summary, DomainError> {

@@ -1,5 +1,6 @@
 //! Writes a STIX bundle: one transaction for its nodes, evidence, edges, supporting objects and audit entry.
 
+mod carriers;
 mod definitions;
 mod edges;
 mod known;
@@ -11,23 +12,24 @@ mod support;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use surrealdb::types::RecordId;
 use uuid::Uuid;
 
+use self::carriers::Carriers;
+pub use self::carriers::LeftOutReport;
+pub(super) use self::carriers::rise_row;
 pub(super) use self::places::Place;
-pub use self::successor::KeptReport;
 use super::Store;
 use super::connect::StoreError;
 use super::feed_commit::{ReviewOutcome, StixOrigin};
 use super::retry::with_retry;
-use super::rows::HeldRow;
 use super::stix_held::HeldReport;
 use super::stix_rows::StixRows;
 use super::tx::{CHUNK, WriteTx};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
-use crate::domain::node::node_id;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{SkipReport, StixPlan};
+use crate::domain::stix::marking::KeptReport;
 use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
@@ -66,8 +68,9 @@ pub struct StixIngestOutcome {
     pub result: IngestResult,
     pub skipped: SkipReport,
     pub held: HeldReport,
-    /// Versions that kept the markings of the stored ones.
+    /// Versions that kept the markings of earlier ones.
     pub kept: KeptReport,
+    pub left_out: LeftOutReport,
     /// The nodes that are new or changed, with the ids that follow from their objects, as they were planned.
     pub touched: Vec<Uuid>,
     /// The edges of this kind.
@@ -94,6 +97,7 @@ impl Store {
     ) -> Result<StixIngestOutcome, DomainError> {
         self.db.budget().allow_plan(plan)?;
         let (audit, written) = (&audit, &written);
+        let ids = self.ids_of(ws);
         let mut known = origin.known.as_ref();
         with_retry(|| {
             // A row that was not known and exists fails an attempt. The next one looks for every row.
@@ -103,16 +107,19 @@ impl Store {
                 let mut ingest = Ingest {
                     tx: &tx,
                     ws,
+                    ids,
                     rows: StixRows {
                         ws,
+                        ids,
                         now,
                         rev: self.next_rev(),
                         feed: origin.feed,
                     },
                     highest: origin.highest.unwrap_or(Tlp::Red),
-                    own: plan.nodes.iter().map(|node| node_id(ws, &node.stix_id)).collect(),
+                    own: plan.nodes.iter().map(|node| ids.node(&node.stix_id)).collect(),
                     known,
                     placed: HashMap::new(),
+                    carriers: Carriers::new(),
                     done: Outcome::new(plan),
                 };
                 let outcome = ingest.run(plan, origin, audit, written).await;
@@ -124,6 +131,7 @@ impl Store {
                     skipped: done.skipped,
                     held: done.held,
                     kept: done.kept,
+                    left_out: done.left_out,
                     restated: done.restated,
                     touched: done.touched,
                     edges: done.related,
@@ -142,6 +150,7 @@ struct Outcome {
     skipped: SkipReport,
     held: HeldReport,
     kept: KeptReport,
+    left_out: LeftOutReport,
     restated: RowIds,
     touched: Vec<Uuid>,
     /// Edges that are new or changed.
@@ -157,7 +166,8 @@ impl Outcome {
             result: IngestResult::default(),
             skipped: plan.skipped.clone(),
             held: HeldReport::default(),
-            kept: KeptReport::default(),
+            kept: plan.kept.clone(),
+            left_out: LeftOutReport::default(),
             restated: RowIds::default(),
             touched: Vec::new(),
             related: Vec::new(),
@@ -170,6 +180,7 @@ impl Outcome {
 struct Ingest<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
+    ids: WorkspaceIds,
     rows: StixRows,
     /// The highest marking that the sender may see.
     highest: Tlp,
@@ -179,6 +190,7 @@ struct Ingest<'a> {
     known: Option<&'a HashSet<Uuid>>,
     /// The rows of the nodes of the bundle, by the id of the first row of the object.
     placed: HashMap<Uuid, Uuid>,
+    carriers: Carriers,
     done: Outcome,
 }
 
@@ -211,6 +223,7 @@ impl Ingest<'_> {
             self.definitions(objects).await?;
             self.support(objects, plan.default_tlp).await?;
         }
+        self.write_carriers().await?;
         let RowIds { nodes, edges } = &self.done.restated;
         let touched = [self.done.touched.as_slice(), nodes].concat();
         let related = [self.done.related.as_slice(), edges].concat();
@@ -226,32 +239,6 @@ impl Ingest<'_> {
         self.done.result.held_back = self.done.held.total;
         let entry = audit(&self.done.result, &self.done.skipped);
         self.tx.audit([&entry]).await
-    }
-
-    /// Records a withheld object, for the report and for the time when its markings are defined.
-    fn hold(
-        &mut self,
-        (stix_id, tlp, held_by): (&str, Tlp, &[String]),
-        row: &RecordId,
-        default_tlp: Tlp,
-        held: &mut Vec<HeldRow>,
-    ) -> Result<(), StoreError> {
-        if !held_by.is_empty() {
-            self.done.held.note(stix_id, tlp, held_by);
-        }
-        for marking in held_by {
-            held.push(HeldRow::new(self.ws, marking, row, default_tlp)?);
-        }
-        Ok(())
-    }
-
-    async fn write_held(&self, rows: Vec<HeldRow>) -> Result<(), StoreError> {
-        self.tx
-            .write(
-                "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
-                rows,
-            )
-            .await
     }
 }
 

@@ -4,10 +4,11 @@
 //! caller knows what the rows up to the caller's clearance say: of several the strictest level, and the newest text. So
 //! a bundle that the caller can't see neither defines a marking for that caller nor changes one.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
@@ -47,6 +48,15 @@ struct Definition {
     valid: bool,
     modified: DateTime<Utc>,
     raw: Map<String, Value>,
+}
+
+impl Definition {
+    fn stated(&self) -> Option<Tlp> {
+        match self.level {
+            DefinitionLevel::Level(level) => Some(level),
+            DefinitionLevel::Statement | DefinitionLevel::Unreadable => None,
+        }
+    }
 }
 
 /// Stored definitions by STIX id, those included that a caller may not know.
@@ -98,8 +108,19 @@ impl Definitions {
         known.map(|version| version.known_from).min()
     }
 
-    /// The object that a caller with this clearance knows a marking by: its newest valid version, or one that restates
-    /// the level.
+    /// The level from which the strictest of what a caller with this clearance knows of a marking is known.
+    pub(super) fn stated_from(&self, id: &str, highest: Tlp) -> Option<Tlp> {
+        let versions = self.0.get(id)?.iter();
+        let seen = versions.filter(|version| version.known_from <= highest);
+        let readable = seen.filter(|version| version.level != DefinitionLevel::Unreadable);
+        let strictest_first = |version: &&Definition| (Reverse(version.stated()), version.known_from);
+        readable
+            .min_by_key(strictest_first)
+            .map(|version| version.known_from)
+    }
+
+    /// The object that a caller with this clearance knows a marking by: its newest valid version, unless the caller knows
+    /// of a stricter level than that states, or one that states the level in its place.
     pub fn object(&self, id: &str, highest: Tlp) -> Option<Map<String, Value>> {
         let seen = self.0.get(id)?.iter();
         let seen: Vec<&Definition> = seen.filter(|version| version.known_from <= highest).collect();
@@ -109,22 +130,48 @@ impl Definitions {
             let is_standard = || marking::has_standard_type(&version.raw);
             version.valid && (version.level == DefinitionLevel::Statement || is_standard())
         };
+        let level = seen.iter().filter_map(|version| version.stated()).max();
         let valid = seen.iter().filter(is_valid).filter(is_readable);
-        if let Some(newest) = valid.max_by_key(|version| version.modified) {
+        let states_level = |version: &&&Definition| level_of_text(&version.raw) >= level;
+        let newest = valid.filter(states_level).max_by_key(|version| version.modified);
+        if let Some(newest) = newest {
             return Some(newest.raw.clone());
         }
         let newest = seen.iter().max_by_key(|version| version.modified)?;
-        let levels = seen.iter().filter_map(|version| match version.level {
-            DefinitionLevel::Level(level) => Some(level),
-            DefinitionLevel::Statement | DefinitionLevel::Unreadable => None,
-        });
-        Some(marking::restated(id, &newest.raw, levels.max()?))
+        Some(with_level(id, &newest.raw, level?))
     }
 
     /// Adds what was read of further ids.
     pub fn extend(&mut self, more: Self) {
         self.0.extend(more.0);
     }
+}
+
+/// The level that the text of a definition states.
+fn level_of_text(raw: &Map<String, Value>) -> Option<Tlp> {
+    match marking::level_of(&Value::Object(raw.clone())) {
+        DefinitionLevel::Level(level) => Some(level),
+        DefinitionLevel::Statement | DefinitionLevel::Unreadable => None,
+    }
+}
+
+/// A valid definition that states this level, with the statement and the markings of a text that does not.
+fn with_level(id: &str, raw: &Map<String, Value>, level: Tlp) -> Map<String, Value> {
+    let mut definition = marking::restate(id, raw, level);
+    let statement = raw.get("definition").and_then(|of| of.get("statement"));
+    if let Some(statement) = statement.and_then(Value::as_str)
+        && level_of_text(raw).is_none()
+    {
+        let statement = json!({"statement": format!("{statement} ({level})")});
+        definition.insert("definition".to_owned(), statement);
+    }
+    let mut markings: Vec<&str> = marking::marking_refs(raw).collect();
+    markings.sort_unstable();
+    markings.dedup();
+    if !markings.is_empty() {
+        definition.insert("object_marking_refs".to_owned(), json!(markings));
+    }
+    definition
 }
 
 impl Store {

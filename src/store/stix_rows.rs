@@ -5,42 +5,40 @@ use surrealdb::types::{Bytes, RecordId};
 use uuid::Uuid;
 
 use super::rows::{EdgeRow, EvidenceRow, NodeRow, SupportRow, record};
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
 use crate::domain::tlp::Tlp;
 
 /// Builds the rows of one transaction.
 pub(super) struct StixRows {
     pub ws: Uuid,
+    pub ids: WorkspaceIds,
     pub now: DateTime<Utc>,
     pub rev: u64,
     /// The feed that the objects come from.
     pub feed: Option<Uuid>,
 }
 
-/// The id of the edge for a relationship in a workspace.
-pub fn edge_id(ws: Uuid, stix_id: &str) -> Uuid {
-    Uuid::new_v5(&ws, format!("edge\0{stix_id}").as_bytes())
-}
-
-/// The id of a supporting object in a workspace.
+/// The id of a supporting object in a workspace, which no answer shows.
 pub(super) fn support_id(ws: Uuid, stix_id: &str) -> Uuid {
     Uuid::new_v5(&ws, format!("support\0{stix_id}").as_bytes())
 }
 
-/// The id of the evidence of a version; `beside` is its row if the object's id does not name it.
-fn evidence_id(ws: Uuid, node: &StixNode, beside: Option<Uuid>) -> Uuid {
-    let mut name = format!("evidence\0{}\0{}", node.stix_id, node.modified);
+/// The name from which the id of the evidence of a version is made; `beside` is its row if the object's id does not name
+/// it.
+fn evidence_name(node: &StixNode, beside: Option<Uuid>) -> String {
+    let mut name = format!("{}\0{}", node.stix_id, node.modified);
     if let Some(row) = beside {
         name.push_str(&format!("\0{row}"));
     }
-    Uuid::new_v5(&ws, name.as_bytes())
+    name
 }
 
 impl StixRows {
     /// The evidence of a version with this marking; `beside` is its row if the object's id does not name it.
     pub(super) fn evidence(&self, node: &StixNode, beside: Option<Uuid>, level: Tlp) -> EvidenceRow {
         EvidenceRow {
-            id: record("evidence", evidence_id(self.ws, node, beside)),
+            id: record("evidence", self.ids.evidence(&evidence_name(node, beside))),
             ws: self.ws,
             kind: "stix".into(),
             ext_id: Some(node.stix_id.clone()),

@@ -31,11 +31,11 @@ pub(super) fn support_row_above(ws: Uuid, stix_id: &str, highest: Tlp) -> Record
     )
 }
 
-/// The rows that a caller with this clearance may see, as far as they exist; the last one is that of earlier versions of
-/// this program.
-pub(super) fn support_rows(ws: Uuid, stix_id: &str, highest: Tlp) -> Vec<RecordId> {
+/// The rows of an object, as far as they exist; the last one is that of earlier versions of this program. Who sees a row
+/// follows from its marking, which may have fallen below the level that the row was made for.
+pub(super) fn support_rows(ws: Uuid, stix_id: &str) -> Vec<RecordId> {
     let mut rows = Vec::new();
-    for level in Tlp::ALL.into_iter().filter(|level| *level <= highest) {
+    for level in Tlp::ALL {
         rows.push(support_row(ws, stix_id, level));
         rows.push(support_row_beside(ws, stix_id, level));
         rows.push(support_row_above(ws, stix_id, level));

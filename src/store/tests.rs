@@ -15,6 +15,7 @@ mod pages;
 pub(super) mod passages;
 mod retention;
 mod staging;
+mod stix_ids;
 
 use std::net::IpAddr;
 

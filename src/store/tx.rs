@@ -1,6 +1,7 @@
 //! A write transaction: statements run in chunks, and everything is committed or nothing.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use surrealdb::types::{RecordId, SurrealValue, Value};
 use uuid::Uuid;
@@ -8,8 +9,9 @@ use uuid::Uuid;
 use super::Store;
 use super::connect::StoreError;
 use super::database::WriteTransaction;
-use super::rows::{HeldRow, corrupt, key, record};
+use super::rows::{HeldRow, key, record};
 use super::staging_rows::{BatchRow, PartRow, StagedEntityRow};
+use crate::domain::ids::IdSecret;
 use crate::domain::tlp::Tlp;
 
 /// Rows per statement: enough to be fast, few enough to bound a statement's memory and to yield the thread after some
@@ -37,6 +39,8 @@ fn row_value<T: SurrealValue>(row: T) -> Value {
 /// A transaction that must be ended with [`WriteTx::finish`].
 pub(super) struct WriteTx {
     tx: WriteTransaction,
+    /// What the ids of rows are made with.
+    pub(super) id_secret: Arc<IdSecret>,
 }
 
 impl Store {
@@ -44,6 +48,7 @@ impl Store {
     pub(super) async fn begin(&self) -> Result<WriteTx, StoreError> {
         Ok(WriteTx {
             tx: self.db.clone().begin().await?,
+            id_secret: self.id_secret(),
         })
     }
 }
@@ -64,13 +69,6 @@ impl WriteTx {
             tokio::task::yield_now().await;
         }
         Ok(found)
-    }
-
-    /// The secret of this installation that the ids of nodes are made with.
-    pub(super) async fn id_secret(&self) -> Result<Uuid, StoreError> {
-        let query = "SELECT VALUE id_secret FROM installation:this";
-        let secret: Option<Uuid> = self.tx.query(query).await?.take(0)?;
-        Ok(secret.ok_or_else(|| corrupt("the secret of the installation is missing"))?)
     }
 
     /// Reads rows; the query refers to the values by their names.
@@ -104,10 +102,10 @@ impl WriteTx {
         marking: &str,
         (lowest, page): (i64, u32),
     ) -> Result<Vec<HeldRow>, StoreError> {
-        for turn in ["= 'stix_support'", "!= 'stix_support'"] {
+        for is_support in [true, false] {
             let query = format!(
-                "SELECT * FROM stix_held WHERE ws = $ws AND marking = $marking AND record::tb(held) {turn} \
-                 AND (held.tlp_rank ?? $lowest) >= $lowest LIMIT {page}"
+                "SELECT * FROM stix_held WHERE ws = $ws AND marking = $marking AND is_support = {is_support} \
+                 AND tlp_rank >= $lowest LIMIT {page}"
             );
             let statement = self.tx.query(query).bind(("ws", ws)).bind(("lowest", lowest));
             let rows: Vec<HeldRow> = statement.bind(("marking", marking.to_owned())).await?.take(0)?;
@@ -135,7 +133,7 @@ impl WriteTx {
         Ok(statement.bind(("ws", ws)).await?.take(0)?)
     }
 
-    /// The newest open batch of a session with this marking.
+    /// The newest batch of a session with this marking that is open for everybody who sees it.
     pub(super) async fn open_batch(
         &self,
         ws: Uuid,
@@ -143,7 +141,8 @@ impl WriteTx {
         tlp_rank: i64,
     ) -> Result<Option<BatchRow>, StoreError> {
         let query = "SELECT * FROM staging_batch WHERE ws = $ws AND session_id = $of \
-                     AND status = 'open' AND tlp_rank = $tlp_rank ORDER BY created_at DESC LIMIT 1";
+                     AND status = 'open' AND commits_by_level = NONE AND tlp_rank = $tlp_rank \
+                     ORDER BY created_at DESC LIMIT 1";
         let mut response = self
             .tx
             .query(query)

@@ -36,7 +36,9 @@ impl GraphCore {
                 let nodes = self.store.nodes_to_index(ws, &ids).await?;
                 // Nodes rewritten since then come with a later page.
                 let nodes = nodes.iter().filter(|stored| stored.rev <= last);
-                let mut docs: Vec<IndexDoc> = nodes.map(|stored| documents::of_stored(ws, stored)).collect();
+                let made_of = self.store.ids_of(ws);
+                let docs = nodes.map(|stored| documents::of_stored(made_of, stored));
+                let mut docs: Vec<IndexDoc> = docs.collect();
                 let edges = changes.edges.into_iter().filter(|change| !known(change));
                 docs.extend(self.edges_of(ws, edges.collect()).await?);
                 docs

@@ -135,7 +135,7 @@ impl GraphCore {
     ) -> Result<Visible<ScoredNode>, DomainError> {
         let search = Search::of(demo.workspace(), query, limit, false);
         let hits = self.by_keyword(search).await?;
-        self.load(demo.workspace(), hits, false).await
+        Ok(self.load(demo.workspace(), hits, false).await?.rows)
     }
 }
 

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::documents;
 use crate::capacity::run_heavy;
-use crate::domain::node::node_id;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::StixPlan;
 use crate::search::{IndexDoc, SearchIndex};
-use crate::store::{StixPart, edge_id};
+use crate::store::StixPart;
 
 /// Memory for documents that wait for their transaction, in bytes; further ones are made after it.
 const ROOM: usize = 8 << 20;
@@ -50,12 +50,18 @@ impl Drop for Stop {
 
 impl DocPrefetch {
     /// `now` is the time of the write.
-    pub(super) fn begin(index: Arc<SearchIndex>, ws: Uuid, plan: Arc<StixPlan>, now: DateTime<Utc>) -> Self {
+    pub(super) fn begin(
+        index: Arc<SearchIndex>,
+        (ws, ids): (Uuid, WorkspaceIds),
+        plan: Arc<StixPlan>,
+        now: DateTime<Utc>,
+    ) -> Self {
         let (wanted, queue) = unbounded_channel();
         let stopped = Arc::new(AtomicBool::new(false));
         let maker = DocWorker {
             index,
             ws,
+            ids,
             plan,
             now,
             stopped: Arc::clone(&stopped),
@@ -86,6 +92,7 @@ impl DocPrefetch {
 struct DocWorker {
     index: Arc<SearchIndex>,
     ws: Uuid,
+    ids: WorkspaceIds,
     plan: Arc<StixPlan>,
     now: DateTime<Utc>,
     stopped: Arc<AtomicBool>,
@@ -112,9 +119,9 @@ impl DocWorker {
     /// The documents of these nodes or edges; `None` if the model fails.
     async fn documents(&self, wanted: DocRequest) -> Option<Vec<IndexDoc>> {
         let (index, ws, plan) = (Arc::clone(&self.index), self.ws, Arc::clone(&self.plan));
-        let now = self.now;
+        let (ids, now) = (self.ids, self.now);
         let made = run_heavy(Some(ws), move || {
-            let mut docs = documents_of(ws, &plan, now, wanted);
+            let mut docs = documents_of(ids, &plan, now, wanted);
             Ok(documents::embed(&index, &mut docs).then_some(docs))
         });
         made.await.ok().flatten()
@@ -122,25 +129,25 @@ impl DocWorker {
 }
 
 /// The documents of these nodes or edges, without vectors.
-fn documents_of(ws: Uuid, plan: &StixPlan, now: DateTime<Utc>, wanted: DocRequest) -> Vec<IndexDoc> {
-    let mut ids: HashSet<Uuid> = wanted.ids.into_iter().collect();
-    let mut docs = Vec::with_capacity(ids.len());
+fn documents_of(ids: WorkspaceIds, plan: &StixPlan, now: DateTime<Utc>, wanted: DocRequest) -> Vec<IndexDoc> {
+    let mut left: HashSet<Uuid> = wanted.ids.into_iter().collect();
+    let mut docs = Vec::with_capacity(left.len());
     match wanted.part {
         StixPart::Nodes(first) => {
             let mut nodes = plan.nodes.iter().skip(first);
-            while let Some(node) = nodes.next().filter(|_| !ids.is_empty()) {
-                let id = node_id(ws, &node.stix_id);
-                if ids.remove(&id) {
-                    docs.push(documents::of_stix(ws, (0, now), node));
+            while let Some(node) = nodes.next().filter(|_| !left.is_empty()) {
+                let id = ids.node(&node.stix_id);
+                if left.remove(&id) {
+                    docs.push(documents::of_stix(ids, (0, now), node));
                 }
             }
         }
         StixPart::Edges(first) => {
             let mut edges = plan.relationships.iter().skip(first);
-            while let Some(edge) = edges.next().filter(|_| !ids.is_empty()) {
-                let id = edge_id(ws, &edge.stix_id);
-                if ids.remove(&id) {
-                    docs.push(documents::of_relationship(ws, id, 0, edge));
+            while let Some(edge) = edges.next().filter(|_| !left.is_empty()) {
+                let id = ids.edge(&edge.stix_id);
+                if left.remove(&id) {
+                    docs.push(documents::of_relationship(ids, id, 0, edge));
                 }
             }
         }
@@ -166,6 +173,7 @@ mod tests {
     use super::super::tests::{embedder, run};
     use super::*;
     use crate::clock;
+    use crate::domain::ids::IdSecret;
     use crate::domain::stix::ingest::{self, Markings, StixDefaults};
     use crate::domain::tlp::Tlp;
     use crate::search::IndexSettings;
@@ -180,14 +188,17 @@ mod tests {
                 "description": description})
         };
         let objects: Vec<Value> = (0..tools).map(tool).collect();
+        let (ws, secret) = (Uuid::new_v4(), Arc::new(IdSecret::new(Uuid::new_v4(), [])));
+        let ids = secret.ids_of(ws);
         let defaults = StixDefaults {
             tlp: Tlp::Green,
             confidence: 0.5,
             now: clock::now(),
         };
         DocWorker {
-            index: Arc::new(SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap()),
-            ws: Uuid::new_v4(),
+            index: Arc::new(SearchIndex::open(None, embedder(), IndexSettings::default(), secret).unwrap()),
+            ws,
+            ids,
             plan: Arc::new(ingest::plan(objects.into(), defaults, Markings::new())),
             now: defaults.now,
             stopped: Arc::new(AtomicBool::new(stopped)),
@@ -197,16 +208,19 @@ mod tests {
     /// The numbers of the tools that were made when these were asked for, and their documents.
     async fn made(maker: DocWorker, asked: &[(usize, &[usize])]) -> Vec<(usize, IndexDoc)> {
         let (wanted, queue) = unbounded_channel();
-        let ws = maker.ws;
+        let ids = maker.ids;
         for (first, tools) in asked {
-            let ids = tools.iter().map(|n| node_id(ws, &stix_id(*n))).collect();
-            let part = StixPart::Nodes(*first);
-            wanted.send(DocRequest { part, ids }).ok().unwrap();
+            let tools = tools.iter().map(|n| ids.node(&stix_id(*n)));
+            let asked = DocRequest {
+                part: StixPart::Nodes(*first),
+                ids: tools.collect(),
+            };
+            wanted.send(asked).ok().unwrap();
         }
         drop(wanted);
         let mut made = maker.run(queue).await;
         (0..100)
-            .filter_map(|n| Some((n, made.remove(&node_id(ws, &stix_id(n)))?)))
+            .filter_map(|n| Some((n, made.remove(&ids.node(&stix_id(n)))?)))
             .collect()
     }
 
@@ -218,12 +232,12 @@ mod tests {
     fn what_is_asked_for_is_made_once_and_as_it_would_be_made_later() {
         run(async {
             let maker = maker(6, "A heron.", false);
-            let (index, plan, ws) = (Arc::clone(&maker.index), Arc::clone(&maker.plan), maker.ws);
+            let (index, plan, ids) = (Arc::clone(&maker.index), Arc::clone(&maker.plan), maker.ids);
             let now = maker.now;
             let found = made(maker, &[(0, &[1, 2]), (3, &[5]), (0, &[2, 1])]).await;
             assert_eq!(numbers(&found), [1, 2, 5]);
             for (n, doc) in found {
-                let mut later = vec![documents::of_stix(ws, (0, now), &plan.nodes[n])];
+                let mut later = vec![documents::of_stix(ids, (0, now), &plan.nodes[n])];
                 assert!(documents::embed(&index, &mut later));
                 assert!(doc.vector.is_some());
                 assert_eq!(format!("{doc:?}"), format!("{:?}", later[0]));

@@ -4,8 +4,9 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::memory::note::Note;
-use crate::domain::node::{NodeStatus, NodeType, node_id};
+use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::question::{Kind, relationship_code};
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
@@ -28,10 +29,10 @@ const SEARCHED: [&str; 6] = [
 const EMBEDDED_AT_A_TIME: usize = 256;
 
 /// The document of a stored node.
-pub(super) fn of_stored(ws: Uuid, stored: &StoredNode) -> IndexDoc {
+pub(super) fn of_stored(ids: WorkspaceIds, stored: &StoredNode) -> IndexDoc {
     let node = &stored.node;
     let facts = DocumentParts {
-        ws,
+        ids,
         id: node.id,
         rev: stored.rev,
         node_type: node.node_type,
@@ -46,12 +47,12 @@ pub(super) fn of_stored(ws: Uuid, stored: &StoredNode) -> IndexDoc {
 }
 
 /// The document of a STIX object that was written at this time: a newer version counts as ingested anew.
-pub(super) fn of_stix(ws: Uuid, (rev, now): (u64, DateTime<Utc>), node: &StixNode) -> IndexDoc {
+pub(super) fn of_stix(ids: WorkspaceIds, (rev, now): (u64, DateTime<Utc>), node: &StixNode) -> IndexDoc {
     // The planner wrote this JSON, so it parses.
     let properties = serde_json::from_str(&node.properties).unwrap_or_default();
     let facts = DocumentParts {
-        ws,
-        id: node_id(ws, &node.stix_id),
+        ids,
+        id: ids.node(&node.stix_id),
         rev,
         node_type: node.node_type,
         status: node.status,
@@ -82,12 +83,12 @@ pub(super) fn of_passage(passage: StoredPassage, rev: u64) -> IndexDoc {
 }
 
 /// The document of a relationship that was just written; the removal of an earlier one if it is not in force.
-pub(super) fn of_relationship(ws: Uuid, id: Uuid, rev: u64, edge: &StixRelationship) -> IndexDoc {
+pub(super) fn of_relationship(ids: WorkspaceIds, id: Uuid, rev: u64, edge: &StixRelationship) -> IndexDoc {
     if !edge.active {
         return IndexDoc::removal(id, rev);
     }
     let relation = Relation {
-        ends: Ends::of(node_id(ws, &edge.source_ref), node_id(ws, &edge.target_ref)),
+        ends: Ends::of(ids.node(&edge.source_ref), ids.node(&edge.target_ref)),
         tlp: edge.tlp,
         code: relationship_code(&edge.relationship),
         confidence: edge.confidence,
@@ -155,7 +156,7 @@ pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
 }
 
 struct DocumentParts<'a> {
-    ws: Uuid,
+    ids: WorkspaceIds,
     id: Uuid,
     rev: u64,
     node_type: NodeType,
@@ -175,7 +176,7 @@ impl DocumentParts<'_> {
         }
         // The index finds a node by the STIX id from which its own id follows. As terms, ids that occur once each are
         // the largest part of a dictionary.
-        identifiers.retain(|id| node_id(self.ws, id) != self.id || id.to_ascii_lowercase() != *id);
+        identifiers.retain(|id| self.ids.node(id) != self.id || id.to_ascii_lowercase() != *id);
         let mut aliases = Vec::new();
         collect(self.properties.get("aliases"), &mut aliases);
         let mut words = Vec::new();

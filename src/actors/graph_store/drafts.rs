@@ -21,7 +21,7 @@ use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
+use crate::search::{Filter, Hit, KeyHit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
 use crate::store::{DraftsWrite, IngestResult};
 
 /// Cosine similarity from which two nodes may mean the same.
@@ -248,11 +248,12 @@ impl GraphCore {
         let of_nodes = nodes.chunks(NODES_PER_PAGE).map(|page| (page, [].as_slice()));
         let of_edges = edges.chunks(NODES_PER_PAGE).map(|page| ([].as_slice(), page));
         let pages: Vec<(&[Uuid], &[Uuid])> = of_nodes.chain(of_edges).collect();
+        let ids = self.store.ids_of(ws);
         let pages = pages.into_iter().map(|(nodes, edges)| async move {
             let nodes = self.store.nodes_to_index(ws, nodes).await?;
             let (edges, passages) = self.with_texts(ws, edges).await?;
             let docs = move || {
-                let nodes = nodes.iter().map(|stored| documents::of_stored(ws, stored));
+                let nodes = nodes.iter().map(|stored| documents::of_stored(ids, stored));
                 let edges = edges.into_iter().map(|edge| documents::of_edge(edge, rev));
                 let passages = passages
                     .into_iter()
@@ -307,12 +308,30 @@ fn same_of<'d>(
             let others = known_names(draft.node_type, &draft.name);
             found = target.lookup(&others, &filter).map_err(index_error)?;
         }
+        if found.len() > 1 && draft.tlp < highest {
+            found = as_open_as(target, draft, &keys, found)?;
+        }
         // An identifier is stronger evidence than a name, and a name than an alias.
         if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
             same.push((place, best.node_id));
         }
     }
     Ok(same)
+}
+
+/// Those of the nodes found that are as open as the draft, if there are any: those who see it see them too.
+fn as_open_as(
+    target: &WorkspaceIndex,
+    draft: &NodeDraft,
+    keys: &[&str],
+    found: Vec<KeyHit>,
+) -> Result<Vec<KeyHit>, DomainError> {
+    let filter = Filter {
+        node_types: Some(equivalent_types(draft.node_type)),
+        ..Filter::up_to(draft.tlp)
+    };
+    let open = target.lookup(keys, &filter).map_err(index_error)?;
+    Ok(if open.is_empty() { found } else { open })
 }
 
 /// Well-known synonyms of a name, such as Fancy Bear for APT28.

@@ -20,7 +20,7 @@ use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::schema::Violation;
 use crate::domain::stix::synthesize::{self, Origin};
-use crate::domain::stix::versions;
+use crate::domain::stix::versions::standing_versions;
 use crate::domain::tlp::Tlp;
 use crate::store::{BlockedFeed, EdgeRecord, StoredNode, WithheldNode, Withholding};
 
@@ -247,7 +247,8 @@ impl GraphCore {
         let mut gate = Gate::new(&self.store, ws, highest, may_leave.highest);
         let author = synthesize::workspace_identity(ws, &workspace.name, workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
-        let superseded = versions::superseded(ws, nodes.leaving.iter().map(|stored| &stored.node));
+        let leaving = nodes.leaving.iter().map(|stored| &stored.node);
+        let standing = standing_versions(self.store.ids_of(ws), leaving);
         let objects = self
             .node_objects((ws, may_leave.highest), order, nodes.leaving, &author_id)
             .await?;
@@ -260,7 +261,7 @@ impl GraphCore {
             return Ok(ExportContents::AllHeld(held));
         }
         let mut parts = ExportParts::default();
-        let stix_ids = standing_objects(sorted.leaving, &superseded, &mut parts);
+        let stix_ids = standing_objects(sorted.leaving, &standing, &mut parts);
         let edges = edges.await?;
         let leaves = |end: &Uuid| stix_ids.contains_key(end);
         let held_edges = edges
@@ -371,18 +372,18 @@ impl GraphCore {
     }
 }
 
-/// Adds the objects of the nodes that no other version stands for. Returns the ids of the objects that leave, for every
-/// node of which any version leaves.
+/// Adds the objects of the nodes, without those that other versions stand for. Returns the ids of the objects that leave,
+/// for every node of which any version leaves.
 fn standing_objects(
     objects: Vec<(Uuid, ExportObject)>,
-    superseded: &HashSet<Uuid>,
+    standing: &HashMap<Uuid, Uuid>,
     parts: &mut ExportParts,
 ) -> HashMap<Uuid, String> {
     let id_of = |object: &ExportObject| object::text(&object.raw, "id").unwrap_or_default().to_owned();
-    let (others, standing): (Vec<_>, Vec<_>) =
-        objects.into_iter().partition(|(id, _)| superseded.contains(id));
+    let (others, leaving): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(|(id, _)| standing.contains_key(id));
     let mut stix_ids: HashMap<Uuid, String> = HashMap::new();
-    for (id, object) in standing {
+    for (id, object) in leaving {
         stix_ids.insert(id, id_of(&object));
         parts.nodes.push(object);
     }

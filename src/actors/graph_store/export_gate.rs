@@ -4,6 +4,8 @@
 //! `marking::departure` judges by the strictest marking that the object carries. The definitions of its markings leave
 //! with it.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -23,7 +25,9 @@ pub(super) struct Gate<'a> {
     leaving: Tlp,
     definitions: Definitions,
     known: Markings,
-    asked: Vec<String>,
+    asked: HashSet<String>,
+    /// The markings that the definition of each carries.
+    carried: HashMap<String, Vec<String>>,
 }
 
 /// Objects that leave, and those that don't.
@@ -44,7 +48,8 @@ impl<'a> Gate<'a> {
             leaving,
             definitions: Definitions::default(),
             known: Markings::new(),
-            asked: Vec::new(),
+            asked: HashSet::new(),
+            carried: HashMap::new(),
         }
     }
 
@@ -64,6 +69,7 @@ impl<'a> Gate<'a> {
         };
         for (key, object) in objects {
             match marking::departure(&object.raw, object.tlp, &self.known, self.leaving) {
+                Departure::Leaves if !self.are_markings_defined(&object.raw) => sorted.held += 1,
                 Departure::Leaves => sorted.leaving.push((key, object)),
                 Departure::Above(level) => {
                     sorted.held += 1;
@@ -80,24 +86,48 @@ impl<'a> Gate<'a> {
         &mut self,
         markings: Vec<String>,
     ) -> Result<Vec<Map<String, Value>>, DomainError> {
-        self.look_up(markings.clone()).await?;
+        self.look_up(markings.iter().cloned().collect()).await?;
         let found = markings
             .iter()
             .filter_map(|id| self.definitions.object(id, self.seen));
         Ok(found.collect())
     }
 
-    async fn look_up(&mut self, mut markings: Vec<String>) -> Result<(), DomainError> {
-        markings.sort_unstable();
-        markings.dedup();
-        markings.retain(|id| !marking::is_built_in(id) && !self.asked.contains(id));
-        if markings.is_empty() {
-            return Ok(());
+    /// Reads the definitions of these markings, and of those that the definitions carry.
+    async fn look_up(&mut self, mut markings: HashSet<String>) -> Result<(), DomainError> {
+        loop {
+            markings.retain(|id| !marking::is_built_in(id) && !self.asked.contains(id));
+            if markings.is_empty() {
+                return Ok(());
+            }
+            let ids: Vec<String> = markings.iter().cloned().collect();
+            let found = self.store.definitions(self.ws, &ids).await?;
+            marking::learn(&mut self.known, found.known_to(self.seen));
+            self.definitions.extend(found);
+            self.asked.extend(markings.drain());
+            for id in ids {
+                if let Some(definition) = self.definitions.object(&id, self.seen) {
+                    let carried: Vec<String> = marking::custom_refs(&definition);
+                    markings.extend(carried.iter().cloned());
+                    self.carried.insert(id, carried);
+                }
+            }
         }
-        let found = self.store.definitions(self.ws, &markings).await?;
-        marking::learn(&mut self.known, found.known_to(self.seen));
-        self.definitions.extend(found);
-        self.asked.extend(markings);
-        Ok(())
+    }
+
+    /// Whether the definitions of all markings that the object carries can leave with the markings that they carry
+    /// themselves.
+    fn are_markings_defined(&self, object: &Map<String, Value>) -> bool {
+        let mut left = marking::custom_refs(object);
+        let mut seen: HashSet<String> = HashSet::new();
+        while let Some(id) = left.pop() {
+            if !marking::has_definition(&id) && !self.known.contains_key(&id) {
+                return false;
+            }
+            if seen.insert(id.clone()) {
+                left.extend(self.carried.get(&id).into_iter().flatten().cloned());
+            }
+        }
+        true
     }
 }

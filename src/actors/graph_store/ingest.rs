@@ -1,6 +1,6 @@
 //! STIX ingest.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::node::node_id;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::{
     self, Markings, SkipReport, StixDefaults, StixNode, StixPlan, StixPlanning, StixRelationship,
@@ -25,7 +25,8 @@ use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::search::{IndexDoc, WorkspaceIndex};
 use crate::store::{
-    IngestResult, RemarkedObjects, ReviewOutcome, RowIds, StixIngestOutcome, StixOrigin, StixPart, edge_id,
+    IngestResult, RemarkedObjects, ReviewOutcome, RiseProgress, RowIds, StixIngestOutcome, StixOrigin,
+    StixPart,
 };
 
 /// Audit action for re-marking objects that waited for a marking definition.
@@ -101,6 +102,7 @@ impl GraphCore {
         if let Some(review) = &origin.review {
             review.mark(&mut plan);
         }
+        plan.settle_definitions(highest);
 
         // One id for all attempts: a retry after an unknown outcome must not write the entry twice.
         let entry = entry_of(&by, &origin);
@@ -116,7 +118,7 @@ impl GraphCore {
         };
         let state = self.state(ws);
         let (plan, now) = (Arc::new(plan), clock::now());
-        origin.known = Some(find_known(ws, index, Arc::clone(&plan)).await?);
+        origin.known = Some(find_known((ws, self.store.ids_of(ws)), index, Arc::clone(&plan)).await?);
         let ahead = self.prefetch_documents(ws, &plan, now);
         let written = |part: StixPart, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
@@ -134,6 +136,7 @@ impl GraphCore {
             skipped,
             held,
             kept,
+            left_out,
             restated,
             touched,
             edges,
@@ -148,8 +151,8 @@ impl GraphCore {
         // Nothing else holds the plan by now, so nothing is copied.
         let (nodes, relationships) = Arc::unwrap_or_clone(plan).into_indexed();
         let written = Written {
-            nodes: ids(touched),
-            edges: ids(edges),
+            nodes: as_set(touched),
+            edges: as_set(edges),
             restated,
         };
         let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), written);
@@ -161,6 +164,7 @@ impl GraphCore {
                 .into_iter()
                 .chain(kept.into_warnings())
                 .chain(held.into_warnings())
+                .chain(left_out.into_warnings())
                 .collect(),
             remarked: self.index_remarked(ws, &state, remarked).await?,
             reviewed,
@@ -169,7 +173,8 @@ impl GraphCore {
 
     /// Starts making the documents of a bundle, unless embedding them means waiting for a remote model.
     fn prefetch_documents(&self, ws: Uuid, plan: &Arc<StixPlan>, now: DateTime<Utc>) -> Option<DocPrefetch> {
-        let begin = || DocPrefetch::begin(Arc::clone(&self.index), ws, Arc::clone(plan), now);
+        let ids = self.store.ids_of(ws);
+        let begin = || DocPrefetch::begin(Arc::clone(&self.index), (ws, ids), Arc::clone(plan), now);
         (!self.remote_model()).then(begin)
     }
 
@@ -188,14 +193,15 @@ impl GraphCore {
             restated,
         } = written;
         let mut restated = Some(restated);
-        edges.retain(|edge| texts.contains(&edge_id(ws, &edge.stix_id)));
+        let ids = self.store.ids_of(ws);
+        edges.retain(|edge| texts.contains(&ids.edge(&edge.stix_id)));
         let of_nodes = nodes.len().div_ceil(NODES_PER_PAGE);
         let pages = (0..of_nodes + edges.len().div_ceil(NODES_PER_PAGE)).map(|page| {
             let mut done = Vec::new();
             let (mut page_nodes, mut page_edges) = (Vec::new(), Vec::new());
             if page < of_nodes {
                 for node in last_of(&mut nodes) {
-                    let id = node_id(ws, &node.stix_id);
+                    let id = ids.node(&node.stix_id);
                     match made.remove(&id) {
                         _ if !touched.contains(&id) => {}
                         Some(doc) => done.push(IndexDoc { rev, ..doc }),
@@ -204,7 +210,7 @@ impl GraphCore {
                 }
             } else {
                 for edge in last_of(&mut edges) {
-                    let id = edge_id(ws, &edge.stix_id);
+                    let id = ids.edge(&edge.stix_id);
                     match made.remove(&id) {
                         Some(doc) => done.push(IndexDoc { rev, ..doc }),
                         None => page_edges.push((id, edge)),
@@ -216,9 +222,9 @@ impl GraphCore {
                 let mut of_rows = self.docs_of_rows(ws, rev, rows).await?;
                 let docs = run_heavy(Some(ws), move || {
                     let nodes = page_nodes.iter();
-                    done.extend(nodes.map(|node| documents::of_stix(ws, (rev, now), node)));
+                    done.extend(nodes.map(|node| documents::of_stix(ids, (rev, now), node)));
                     let edges = page_edges.iter();
-                    done.extend(edges.map(|(id, edge)| documents::of_relationship(ws, *id, rev, edge)));
+                    done.extend(edges.map(|(id, edge)| documents::of_relationship(ids, *id, rev, edge)));
                     Ok(done)
                 });
                 of_rows.extend(docs.await?);
@@ -233,10 +239,10 @@ impl GraphCore {
         if rows == RowIds::default() {
             return Ok(Vec::new());
         }
-        let mut docs = Vec::new();
+        let (mut docs, ids) = (Vec::new(), self.store.ids_of(ws));
         for page in rows.nodes.chunks(NODES_PER_PAGE) {
             let nodes = self.store.nodes_to_index(ws, page).await?;
-            docs.extend(nodes.iter().map(|stored| documents::of_stored(ws, stored)));
+            docs.extend(nodes.iter().map(|stored| documents::of_stored(ids, stored)));
         }
         for page in rows.edges.chunks(NODES_PER_PAGE) {
             let edges = self.store.edges_to_index(ws, page).await?;
@@ -249,47 +255,83 @@ impl GraphCore {
         Ok(docs)
     }
 
-    /// Re-marks the objects that wait for these markings, where the markings are defined; call under the write lock.
+    /// Re-marks the objects that wait for these markings, where the markings are defined, and those whose markings state
+    /// a stricter level than before; call under the write lock.
     async fn release(
         &self,
         ws: Uuid,
         state: &WorkspaceState,
-        markings: HashSet<String>,
+        markings: BTreeSet<String>,
         entry_of: impl Fn() -> AuditEntry,
     ) -> ReleaseOutcome {
         let mut released = ReleaseOutcome::default();
-        match self.store.has_held_objects(ws).await {
-            Ok(true) => {}
-            Ok(false) => return released,
-            Err(error) => {
-                released.failure = Some(error);
-                return released;
-            }
+        let done = self
+            .release_held(ws, state, markings, &entry_of, &mut released)
+            .await;
+        let done = match done {
+            Ok(()) => self.raise_carriers(ws, state, &entry_of, &mut released).await,
+            failed => failed,
+        };
+        released.failure = done.err();
+        released
+    }
+
+    async fn release_held(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        markings: BTreeSet<String>,
+        entry_of: &impl Fn() -> AuditEntry,
+        released: &mut ReleaseOutcome,
+    ) -> Result<(), DomainError> {
+        if !self.store.has_held_objects(ws).await? {
+            return Ok(());
         }
         for marking in markings {
             loop {
                 let entry = entry_of();
-                let audit = |objects: u64| {
-                    entry
-                        .clone()
-                        .with("marking", marking.as_str())
-                        .with("objects", objects)
+                let audit = |objects: u64| of_marking(&entry, &marking, objects);
+                let Some(page) = self.store.release_held(ws, &marking, audit).await? else {
+                    break;
                 };
-                match self.store.release_held(ws, &marking, audit).await {
-                    Ok(Some(page)) => {
+                Self::record_durable(state, page.rev);
+                released.entries.push(audit(page.objects));
+                released.pages.push(page);
+            }
+        }
+        Ok(())
+    }
+
+    async fn raise_carriers(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        entry_of: &impl Fn() -> AuditEntry,
+        released: &mut ReleaseOutcome,
+    ) -> Result<(), DomainError> {
+        loop {
+            let rises = self.store.rises(ws).await?;
+            if rises.is_empty() {
+                return Ok(());
+            }
+            for marking in rises {
+                let mut progress = RiseProgress::default();
+                loop {
+                    let entry = entry_of();
+                    let audit = |objects: u64| of_marking(&entry, &marking, objects);
+                    let page = self
+                        .store
+                        .raise_carriers(ws, &marking, &mut progress, audit)
+                        .await?;
+                    let Some(page) = page else { break };
+                    if page.objects > 0 {
                         Self::record_durable(state, page.rev);
                         released.entries.push(audit(page.objects));
                         released.pages.push(page);
                     }
-                    Ok(None) => break,
-                    Err(error) => {
-                        released.failure = Some(error);
-                        return released;
-                    }
                 }
             }
         }
-        released
     }
 
     /// Re-marks objects left by an interrupted run, or ingested by another process just as their definition arrived.
@@ -338,13 +380,13 @@ struct Written {
 
 /// The nodes and edges of a plan that the index knows.
 async fn find_known(
-    ws: Uuid,
+    (ws, ids): (Uuid, WorkspaceIds),
     index: Arc<WorkspaceIndex>,
     plan: Arc<StixPlan>,
 ) -> Result<HashSet<Uuid>, DomainError> {
     run_heavy(Some(ws), move || {
-        let nodes = plan.nodes.iter().map(|node| node_id(ws, &node.stix_id));
-        let edges = plan.relationships.iter().map(|edge| edge_id(ws, &edge.stix_id));
+        let nodes = plan.nodes.iter().map(|node| ids.node(&node.stix_id));
+        let edges = plan.relationships.iter().map(|edge| ids.edge(&edge.stix_id));
         Ok(nodes.chain(edges).filter(|id| index.contains(*id, 0)).collect())
     })
     .await
@@ -355,7 +397,7 @@ fn last_of<T>(objects: &mut Vec<T>) -> Vec<T> {
     objects.split_off(objects.len().saturating_sub(NODES_PER_PAGE))
 }
 
-fn ids(ids: Vec<Uuid>) -> HashSet<Uuid> {
+fn as_set(ids: Vec<Uuid>) -> HashSet<Uuid> {
     ids.into_iter().collect()
 }
 
@@ -374,6 +416,12 @@ fn entry_of(by: &Principal, origin: &StixOrigin) -> AuditEntry {
     entry
 }
 
+/// The audit entry for objects that were re-marked because of a marking.
+fn of_marking(entry: &AuditEntry, marking: &str, objects: u64) -> AuditEntry {
+    let entry = entry.clone().with("marking", marking);
+    entry.with("objects", objects)
+}
+
 /// What was re-marked, and the error that stopped it, if any.
 #[derive(Default)]
 struct ReleaseOutcome {
@@ -383,7 +431,7 @@ struct ReleaseOutcome {
 }
 
 /// The markings that a bundle defines, and those it lacks: another bundle may have defined them in the meantime.
-fn markings_of(plan: &StixPlan) -> HashSet<String> {
+fn markings_of(plan: &StixPlan) -> BTreeSet<String> {
     let defined = plan.supporting.iter().map(|support| &support.stix_id);
     let defined = defined.filter(|id| object::type_of_id(id) == Some("marking-definition"));
     let missed = plan.nodes.iter().flat_map(|node| &node.held_by);

@@ -14,6 +14,7 @@ mod documents;
 mod drafts;
 mod export;
 mod export_gate;
+mod hits;
 mod ingest;
 pub mod memory;
 mod model_question;

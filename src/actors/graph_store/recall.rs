@@ -1,6 +1,6 @@
 //! Recall: searches and the sessions that record their results.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -19,7 +19,6 @@ use crate::domain::node::NodeType;
 use crate::domain::principal::{Principal, Workspace};
 use crate::domain::question::{ModelReading, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
-use crate::domain::stix::versions;
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, RowPredicate, SearchResults, StructuredQuery, WorkspaceIndex};
 use crate::store::{NeighbourQuery, Neighbours, SessionRecord};
@@ -210,38 +209,6 @@ impl Search {
 }
 
 impl GraphCore {
-    /// The nodes found that a caller of this workspace may see, best first.
-    pub(super) async fn load(
-        &self,
-        workspace: &Workspace,
-        hits: Vec<Hit>,
-        include_rejected: bool,
-    ) -> Result<Visible<ScoredNode>, DomainError> {
-        let clearance = workspace.clearance();
-        let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
-        let stored = self
-            .store
-            .nodes_by_id(workspace.id, &ids, clearance.highest(), include_rejected)
-            .await?;
-        let superseded = versions::superseded(workspace.id, stored.iter().map(|stored| &stored.node));
-        let mut by_id: HashMap<Uuid, _> = stored
-            .into_iter()
-            .filter(|stored| !superseded.contains(&stored.node.id))
-            .map(|stored| (stored.node.id, stored.node))
-            .collect();
-        let rows = hits
-            .into_iter()
-            .filter_map(|hit| {
-                Some(ScoredNode {
-                    node: by_id.remove(&hit.node_id)?,
-                    score: hit.score,
-                    why: None,
-                })
-            })
-            .collect();
-        Ok(Visible::filter(rows, clearance))
-    }
-
     async fn recall_blended(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let target = self.index_of(ask.ws).await?;
         let related = self.answer_question(&ask, &target).await?;

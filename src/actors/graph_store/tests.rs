@@ -106,7 +106,7 @@ pub(super) fn embedder() -> Arc<BuiltinEmbedder> {
 
 /// The graph of a single process.
 pub(super) fn graph(store: &Arc<Store>) -> Arc<GraphCore> {
-    let index = SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap();
+    let index = SearchIndex::open(None, embedder(), IndexSettings::default(), store.id_secret()).unwrap();
     Arc::new(GraphCore::new(
         Arc::clone(store),
         Arc::new(index),
@@ -122,7 +122,8 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         let store = open().await;
         let audit = audit_writer(&store);
         let process = || {
-            let index = SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap();
+            let settings = IndexSettings::default();
+            let index = SearchIndex::open(None, embedder(), settings, store.id_secret()).unwrap();
             let surroundings = GraphEnvironment {
                 shared_store: true,
                 ..GraphEnvironment::default()

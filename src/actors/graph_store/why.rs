@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::core::{GraphCore, index_error};
+use super::hits::LoadedHits;
 use super::recall::{EXACT, Search, lead_with, put_related_first};
 use super::trail::{Hops, Step, Trail, path_of};
 use crate::domain::error::DomainError;
@@ -185,11 +186,11 @@ impl GraphCore {
         found: RankedResults,
         include_rejected: bool,
     ) -> Result<(Visible<ScoredNode>, Option<QuestionAsked>), DomainError> {
-        let results = self.load(workspace, found.hits, include_rejected).await?;
+        let loaded = self.load(workspace, found.hits, include_rejected).await?;
         let Some(explanation) = found.explanation else {
-            return Ok((results, None));
+            return Ok((loaded.rows, None));
         };
-        let explained = self.explain_rows(workspace, results, explanation.results, include_rejected);
+        let explained = self.explain_rows(workspace, loaded, explanation.results, include_rejected);
         Ok((explained.await?, explanation.question))
     }
 
@@ -197,14 +198,16 @@ impl GraphCore {
     async fn explain_rows(
         &self,
         workspace: &Workspace,
-        results: Visible<ScoredNode>,
+        loaded: LoadedHits,
         mut reasons: HashMap<Uuid, ExplainedResult>,
         include_rejected: bool,
     ) -> Result<Visible<ScoredNode>, DomainError> {
         let clearance = workspace.clearance();
         let mut rows: Vec<(ScoredNode, ExplainedResult)> = Vec::new();
-        for row in results.into_rows() {
-            let explained = reasons.remove(&row.node.id).unwrap_or_default();
+        for row in loaded.rows.into_rows() {
+            // A version that stands for another one is there for the other's reasons.
+            let found = loaded.replaced.get(&row.node.id).unwrap_or(&row.node.id);
+            let explained = reasons.remove(found).unwrap_or_default();
             rows.push((row, explained));
         }
         let passages = rows.iter().flat_map(|(_, explained)| &explained.passages);

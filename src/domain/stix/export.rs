@@ -122,6 +122,7 @@ pub fn bundle(mut parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>>
     let mut markings: BTreeMap<String, Value> = BTreeMap::new();
     for object in &mut objects {
         retain_refs(object, &keep);
+        marking::write_fixed_ids(object, |id| included.contains(id));
         visit_refs(object, &mut |id| {
             if !included.contains(id)
                 && !markings.contains_key(id)

@@ -82,6 +82,8 @@ pub(super) struct DroppedObject {
     pub(super) reason: String,
     /// Size in bytes.
     pub(super) bytes: usize,
+    /// The object itself, if it is another version of one that is kept.
+    pub(super) version: Option<Map<String, Value>>,
     /// The objects whose markings it has: its own, and that of the newer object with its id. `None` if a marking can't be
     /// read.
     pub(super) marked_as: Option<Vec<Map<String, Value>>>,
@@ -221,6 +223,7 @@ impl Objects {
                 "an object with this id and a later or equal modified is in the bundle".to_owned()
             }
         };
+        let version = matches!(entry.cause, DropCause::Repeated(_)).then(|| object.clone());
         let marked_as = match entry.cause {
             DropCause::Unstorable => {
                 marking_fields(self.text.get(entry.at.clone()).unwrap_or_default()).map(|fields| vec![fields])
@@ -236,6 +239,7 @@ impl Objects {
             id,
             reason,
             bytes: entry.at.len(),
+            version,
             marked_as,
         }
     }

@@ -54,7 +54,8 @@ pub fn level_of_tag(tag: &str) -> Option<Result<Tlp, UnknownTlp>> {
     let bare = bare.strip_prefix("iep:").unwrap_or(bare);
     let rest = ["tlp", "traffic-light-protocol", "traffic light protocol"]
         .iter()
-        .find_map(|name| bare.strip_prefix(name))?;
+        .find_map(|name| bare.strip_prefix(name))
+        .map(without_version)?;
     if !rest.starts_with(|c: char| !c.is_alphanumeric()) {
         return None;
     }
@@ -65,6 +66,16 @@ pub fn level_of_tag(tag: &str) -> Option<Result<Tlp, UnknownTlp>> {
     match Tlp::from_spelling(value) {
         Err(_) if !rest.starts_with([':', '=']) => None,
         level => Some(level),
+    }
+}
+
+/// The rest of a tag after the version of TLP, as in `tlpv2:red` and `tlp2.0:red`.
+fn without_version(rest: &str) -> &str {
+    let number = rest.strip_prefix('v').unwrap_or(rest);
+    if number.starts_with(|c: char| c.is_ascii_digit()) {
+        number.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+    } else {
+        rest
     }
 }
 
@@ -118,6 +129,11 @@ mod tests {
             ("IEP:traffic-light-protocol=\"AMBER\"", Some(Some(Tlp::Amber))),
             ("tlp:ex:chr=\"x\"", Some(Some(Tlp::Red))),
             ("tlp:unclear", Some(Some(Tlp::Red))),
+            ("TLPv2:RED", Some(Some(Tlp::Red))),
+            ("tlp2:red", Some(Some(Tlp::Red))),
+            ("tlp2.0: amber", Some(Some(Tlp::Amber))),
+            ("tlpv2:pink", Some(None)),
+            ("tlp2-group", None),
             ("tlp:pink", Some(None)),
             ("tlp:", Some(None)),
             ("tlp:red:internal", Some(None)),

@@ -2,7 +2,7 @@
 //!
 //! Invariant: merging never raises a node's text above the node's marking. If a source restates its own node at a
 //! stricter marking, the node takes that marking. What another source says at a stricter marking stays in an evidence
-//! record with that marking.
+//! record with that marking, and so does what a text said where a more open source comes after it.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::texts::DraftSource;
 use crate::domain::draft::{EvidenceDraft, JsonText, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
-use crate::store::rows::{NodeRow, corrupt, later_than, tlp};
+use crate::store::rows::{NodeRow, corrupt, later_than, parse, tlp};
 
 /// Maximum length of a list produced by merging.
 const MAX_UNITED: usize = 2000;
@@ -23,6 +24,11 @@ const MAX_UNITED: usize = 2000;
 const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
 /// Evidence kinds that hold the whole text a draft was made from.
 const WHOLE: [&str; 4] = ["analyst", "osint", "report", "staged"];
+
+/// Whether evidence of this kind holds the whole text.
+pub(super) fn holds_whole_text(kind: &str) -> bool {
+    WHOLE.contains(&kind)
+}
 
 /// What a node accepted from a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,14 +107,65 @@ impl MergedNode {
         }
     }
 
+    /// Gives the node the words and the marking of a more open draft, and returns what it said before, as a draft.
+    pub(super) fn give_way(
+        &mut self,
+        draft: &NodeDraft,
+        now: DateTime<Utc>,
+    ) -> Result<NodeDraft, DomainError> {
+        let row = &mut self.row;
+        let properties = self.properties.take().map(Value::Object);
+        let properties = properties.map_or_else(|| row.properties.clone(), |all| all.to_string());
+        let kinds = WHOLE.into_iter().find(|kind| *kind == row.source_type);
+        let before = NodeDraft {
+            identity: draft.identity.clone(),
+            node_type: parse(&row.node_type)?,
+            name: row.name.clone(),
+            description: row.description.clone(),
+            source: row.source.clone(),
+            source_type: kinds.unwrap_or(draft.source_type),
+            tlp: tlp(row.tlp_rank)?,
+            confidence: row.confidence,
+            properties: JsonText::from_text(properties),
+            evidence: Vec::new(),
+            merge_by_name: draft.merge_by_name,
+        };
+        row.node_type = draft.node_type.as_str().into();
+        row.name.clone_from(&draft.name);
+        row.description.clone_from(&draft.description);
+        row.source.clone_from(&draft.source);
+        row.source_type = draft.source_type.into();
+        row.tlp_rank = i64::from(draft.tlp.rank());
+        row.confidence = draft.confidence;
+        row.properties = draft.properties.text().to_owned();
+        // To those who see it from now on, the node begins with this draft.
+        row.changed_at = None;
+        row.ingested_at = now;
+        self.exported = false;
+        self.changed = true;
+        Ok(before)
+    }
+
+    /// Puts an evidence record first: the text that the node's words come from.
+    pub(super) fn lead_with(&mut self, evidence: Uuid) {
+        let row = &mut self.row;
+        let at = row.evidence.iter().position(|known| *known == evidence);
+        let Some(at) = at else { return };
+        let markings = row.evidence_tlp.get_mut(..=at);
+        if let (Some(records), Some(markings)) = (row.evidence.get_mut(..=at), markings) {
+            records.rotate_right(1);
+            markings.rotate_right(1);
+        }
+    }
+
     /// Merges the content of a draft.
-    pub(super) fn absorb(&mut self, draft: &NodeDraft) -> Result<Absorption, DomainError> {
+    pub(super) fn absorb(
+        &mut self,
+        draft: &NodeDraft,
+        source: DraftSource,
+    ) -> Result<Absorption, DomainError> {
         let stricter = draft.tlp > tlp(self.row.tlp_rank)?;
-        // Each text is a source of its own: a strict one never takes away what an open one says.
-        let same_source = draft.source_type != "staged"
-            && self.row.source == draft.source
-            && self.row.source_type == draft.source_type;
-        if stricter && !same_source {
+        if stricter && source != DraftSource::Same {
             return Ok(Absorption::TooRestricted);
         }
         let mut changed = stricter;

@@ -6,15 +6,28 @@ use uuid::Uuid;
 
 use super::merge::{Absorption, MergedNode, evidence_of_rejected};
 use super::passages::PassageContent;
-use super::{AT_A_TIME, DraftsTransaction, evidence_id};
+use super::texts::DraftSource;
+use super::{AT_A_TIME, DraftsTransaction};
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
-use crate::domain::node::{NodeStatus, node_id, secret_node_id};
+use crate::domain::ids::WorkspaceIds;
+use crate::domain::node::NodeStatus;
+use crate::domain::tlp::Tlp;
 use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, key, record};
 
 /// Nodes looked up so far; `None` for those that do not exist.
-type NodeRows = HashMap<Uuid, Option<MergedNode>>;
+pub(super) type NodeRows = HashMap<Uuid, Option<MergedNode>>;
+
+/// The node that the ids of a draft lead to.
+enum NodeOfDraft {
+    Seen(Uuid),
+    /// The first of the nodes that are hidden from the writer, and the id that is free.
+    Unseen {
+        hidden: Option<Uuid>,
+        free: Uuid,
+    },
+}
 
 impl DraftsTransaction<'_> {
     /// Creates or merges the nodes; returns the id of each draft's node.
@@ -27,14 +40,23 @@ impl DraftsTransaction<'_> {
             let first = ids.len();
             let likely = |(at, draft): (usize, &NodeDraft)| match self.write.merges.get(&(first + at)) {
                 Some(merged) => vec![*merged],
-                None => vec![self.early_id_of(draft, 0), self.id_of(draft, 0)],
+                None => {
+                    let all = self.early_ids().into_iter().chain([self.secret_ids]);
+                    all.map(|ids| ids.node(&draft.identity)).collect()
+                }
             };
             let likely = chunk.iter().enumerate().flat_map(likely).collect();
             self.look_up(&mut rows, likely).await?;
             for draft in chunk {
                 let place = ids.len();
                 let id = self.settle(&mut rows, place, draft).await?;
-                self.put(&mut rows, id, place, draft)?;
+                let source = match rows.get(&id) {
+                    Some(Some(held)) if !write.evidence_only.contains(&place) => {
+                        self.source_of(held, draft).await?
+                    }
+                    Some(_) | None => DraftSource::Other,
+                };
+                self.put(&mut rows, id, (place, draft), source)?;
                 ids.push(id);
             }
             self.write_rows(rows).await?;
@@ -48,7 +70,7 @@ impl DraftsTransaction<'_> {
         Ok(ids)
     }
 
-    async fn look_up(&self, rows: &mut NodeRows, mut ids: Vec<Uuid>) -> Result<(), StoreError> {
+    pub(super) async fn look_up(&self, rows: &mut NodeRows, mut ids: Vec<Uuid>) -> Result<(), StoreError> {
         ids.retain(|id| !rows.contains_key(id));
         rows.extend(ids.iter().map(|id| (*id, None)));
         let ids = ids.into_iter().map(|id| record("node", id)).collect();
@@ -67,50 +89,69 @@ impl DraftsTransaction<'_> {
         if let Some(id) = self.write.merges.get(&place) {
             self.look_up(rows, vec![*id]).await?;
             match rows.get(id) {
-                Some(Some(held)) if !self.hides(held.row.tlp_rank) => return Ok(*id),
                 // Chosen by a user, or committed earlier.
                 Some(Some(_)) if self.write.evidence_only.contains(&place) => return Ok(*id),
-                Some(Some(_)) => {}
+                Some(Some(held)) if self.hides(held.row.tlp_rank) || self.is_another(held, draft) => {}
+                Some(Some(_)) => {
+                    let beside = self.open_node_beside(rows, *id, draft).await?;
+                    return Ok(beside.unwrap_or(*id));
+                }
                 Some(None) | None => return Err(DomainError::NotFound("node").into()),
             }
         }
-        let mut hidden = None;
-        // Nodes of earlier versions keep their ids.
-        for generation in 0.. {
-            let id = self.early_id_of(draft, generation);
-            self.look_up(rows, vec![id]).await?;
-            match rows.get(&id) {
-                Some(Some(held)) if !self.hides(held.row.tlp_rank) => return Ok(id),
-                Some(Some(_)) => hidden = hidden.or(Some(id)),
-                Some(None) | None => break,
+        let id = self.node_of_identity(rows, draft).await?;
+        let beside = self.open_node_beside(rows, id, draft).await?;
+        Ok(beside.unwrap_or(id))
+    }
+
+    async fn node_of_identity(&self, rows: &mut NodeRows, draft: &NodeDraft) -> Result<Uuid, StoreError> {
+        let mut early = None;
+        if let Some(ids) = self.early_ids() {
+            match self.node_among(rows, draft, ids).await? {
+                NodeOfDraft::Seen(id) => return Ok(id),
+                NodeOfDraft::Unseen { hidden, .. } => early = hidden,
             }
         }
-        let mut generation = 0;
+        match self.node_among(rows, draft, self.secret_ids).await? {
+            NodeOfDraft::Seen(id) => Ok(id),
+            NodeOfDraft::Unseen { free, .. } if draft.tlp <= self.write.highest => Ok(free),
+            NodeOfDraft::Unseen { hidden, free } => Ok(early.or(hidden).unwrap_or(free)),
+        }
+    }
+
+    /// The ids that nodes of this workspace have from the time before there was a secret.
+    fn early_ids(&self) -> Option<WorkspaceIds> {
+        (self.ids != self.secret_ids).then_some(self.ids)
+    }
+
+    /// The node of a draft that has one of these ids.
+    async fn node_among(
+        &self,
+        rows: &mut NodeRows,
+        draft: &NodeDraft,
+        ids: WorkspaceIds,
+    ) -> Result<NodeOfDraft, StoreError> {
+        let (mut generation, mut hidden) = (0, None);
         loop {
-            let id = self.id_of(draft, generation);
+            let id = ids.node(&self.name_of(draft, generation));
             self.look_up(rows, vec![id]).await?;
             match rows.get(&id) {
-                Some(Some(held)) if !self.hides(held.row.tlp_rank) => return Ok(id),
+                Some(Some(held)) if !self.hides(held.row.tlp_rank) => return Ok(NodeOfDraft::Seen(id)),
                 Some(Some(_)) => hidden = hidden.or(Some(id)),
-                Some(None) | None if draft.tlp <= self.write.highest => return Ok(id),
-                Some(None) | None => return Ok(hidden.unwrap_or(id)),
+                Some(None) | None => return Ok(NodeOfDraft::Unseen { hidden, free: id }),
             }
             generation += 1;
         }
     }
 
-    /// The id of a draft's node; of later generations, the one used beside nodes that are hidden from the writer.
-    fn id_of(&self, draft: &NodeDraft, generation: u32) -> Uuid {
-        secret_node_id(self.id_secret, self.write.ws, &self.name_of(draft, generation))
-    }
-
-    /// The id that earlier versions, which had no secret, gave to the node of a draft.
-    fn early_id_of(&self, draft: &NodeDraft, generation: u32) -> Uuid {
-        node_id(self.write.ws, &self.name_of(draft, generation))
-    }
-
+    /// The name of a draft's node; of later generations, the one used beside nodes that are hidden from the writer.
     fn name_of(&self, draft: &NodeDraft, generation: u32) -> String {
-        let (identity, level) = (&draft.identity, self.write.highest.as_str());
+        Self::name_beside(draft, self.write.highest, generation)
+    }
+
+    /// The name of the node of a draft by a writer who sees no more than `highest`.
+    pub(super) fn name_beside(draft: &NodeDraft, highest: Tlp, generation: u32) -> String {
+        let (identity, level) = (&draft.identity, highest.as_str());
         match generation {
             0 => identity.clone(),
             1 => format!("{identity}\0up to {level}"),
@@ -122,8 +163,8 @@ impl DraftsTransaction<'_> {
         &mut self,
         rows: &mut NodeRows,
         id: Uuid,
-        place: usize,
-        draft: &NodeDraft,
+        (place, draft): (usize, &NodeDraft),
+        source: DraftSource,
     ) -> Result<(), StoreError> {
         let Some(Some(held)) = rows.get_mut(&id) else {
             let row = self.new_row(id, draft);
@@ -142,22 +183,12 @@ impl DraftsTransaction<'_> {
             .iter()
             .filter_map(|&i| self.write.drafts.evidence.get(i))
         {
-            let linked = held.link(evidence_id(self.write.ws, &evidence.identity), evidence.tlp);
+            let linked = held.link(self.ids.evidence(&evidence.identity), evidence.tlp);
             // To the writer, a link it can't see does not exist.
             news |= linked.is_none_or(|rank| rank > highest && !attached);
         }
         if !attached {
-            match held.absorb(draft)? {
-                Absorption::Changed => news = true,
-                Absorption::Known => {}
-                Absorption::TooRestricted => {
-                    if let Some(text) = evidence_of_rejected(draft, &self.write.drafts.evidence) {
-                        let linked = held.link(evidence_id(self.write.ws, &text.identity), text.tlp);
-                        news |= linked.is_none_or(|rank| rank > highest);
-                        self.kept.push((text, seen));
-                    }
-                }
-            }
+            news |= self.merge(held, (id, seen), draft, source)?;
         }
         self.said
             .extend(PassageContent::of_merged_draft(&held.row, id, draft));
@@ -172,6 +203,46 @@ impl DraftsTransaction<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Merges a draft into a node, which the writer may see or not; returns whether that is news to the writer.
+    fn merge(
+        &mut self,
+        held: &mut MergedNode,
+        (id, seen): (Uuid, bool),
+        draft: &NodeDraft,
+        source: DraftSource,
+    ) -> Result<bool, StoreError> {
+        if let DraftSource::MoreOpen { has_record } = source {
+            let before = held.give_way(draft, self.write.now)?;
+            let own = draft.evidence.first();
+            if let Some(own) = own.and_then(|&i| self.write.drafts.evidence.get(i)) {
+                held.lead_with(self.ids.evidence(&own.identity));
+            }
+            if !has_record {
+                self.keep_record(held, evidence_of_rejected(&before, &[]), seen);
+            }
+            self.said
+                .extend(PassageContent::of_merged_draft(&held.row, id, &before));
+            return Ok(true);
+        }
+        Ok(match held.absorb(draft, source)? {
+            Absorption::Changed => true,
+            Absorption::Known => false,
+            Absorption::TooRestricted => {
+                let record = evidence_of_rejected(draft, &self.write.drafts.evidence);
+                self.keep_record(held, record, seen)
+            }
+        })
+    }
+
+    /// Links a record of what a node does not say; returns whether it is news to the writer.
+    fn keep_record(&mut self, held: &mut MergedNode, record: Option<EvidenceDraft>, seen: bool) -> bool {
+        let Some(record) = record else { return false };
+        let linked = held.link(self.ids.evidence(&record.identity), record.tlp);
+        let is_news = linked.is_none_or(|rank| self.hides(rank));
+        self.kept.push((record, seen));
+        is_news
     }
 
     async fn write_rows(&mut self, rows: NodeRows) -> Result<(), StoreError> {
@@ -225,7 +296,7 @@ impl DraftsTransaction<'_> {
             .iter()
             .filter_map(|&i| self.write.drafts.evidence.get(i))
         {
-            row.link(evidence_id(self.write.ws, &evidence.identity), evidence.tlp);
+            row.link(self.ids.evidence(&evidence.identity), evidence.tlp);
         }
         row
     }

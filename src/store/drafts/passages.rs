@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{AT_A_TIME, DraftsTransaction};
 use crate::domain::draft::NodeDraft;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::passage::{passage_of, readable_part};
 use crate::domain::tlp::Tlp;
 use crate::store::connect::StoreError;
@@ -42,11 +43,10 @@ impl PassageContent {
     }
 
     /// The row's id: the same text about the same nodes is one passage at each marking.
-    fn id(&self, ws: Uuid) -> Uuid {
+    fn id(&self, ids: WorkspaceIds) -> Uuid {
         let [source, target] = self.about;
         let digest = hex::encode(Sha256::digest(&self.text));
-        let name = format!("passage\0{source}\0{target}\0{}\0{digest}", self.tlp);
-        Uuid::new_v5(&ws, name.as_bytes())
+        ids.passage(&format!("{source}\0{target}\0{}\0{digest}", self.tlp))
     }
 }
 
@@ -69,7 +69,7 @@ impl DraftsTransaction<'_> {
             if chunk.is_empty() {
                 return Ok(());
             }
-            let row = |said: PassageContent| (said.id(self.write.ws), said);
+            let row = |said: PassageContent| (said.id(self.ids), said);
             let rows = chunk.into_iter().map(row);
             let mut rows: HashMap<Uuid, PassageRow> =
                 rows.map(|(id, said)| (id, self.passage_row(id, said))).collect();

@@ -150,6 +150,13 @@ impl Store {
         .await
     }
 
+    /// The workspace with this id, unless it is the demo.
+    pub async fn overseen_workspace(&self, id: Uuid) -> Result<Option<Workspace>, DomainError> {
+        let query = "SELECT * FROM $key WHERE is_demo = false";
+        let rows: Vec<WorkspaceRow> = self.select(query, record("workspace", id)).await?;
+        rows.into_iter().next().map(Workspace::try_from).transpose()
+    }
+
     /// All workspaces but the demo, oldest first.
     pub async fn workspaces(&self) -> Result<Vec<Workspace>, DomainError> {
         let query = "SELECT * FROM workspace WHERE is_demo = false ORDER BY created_at, id";

@@ -25,6 +25,7 @@ fn beside(store: &Store) -> Store {
     Store {
         db: store.db.clone(),
         clock: AtomicU64::new(0),
+        id_secret: store.id_secret(),
         chains: Mutex::new(HashMap::new()),
         opened: crate::clock::now(),
         temporary: None,

@@ -11,6 +11,7 @@ use super::SizeLimit;
 use crate::clock;
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, PassageDraft};
 use crate::domain::error::DomainError;
+use crate::domain::ids::IdSecret;
 use crate::domain::node::NodeType;
 use crate::domain::stix::ingest::{self, Markings, StixDefaults, StixPlan};
 use crate::domain::tlp::Tlp;
@@ -317,6 +318,7 @@ fn the_quick_estimate_of_a_plan_covers_its_rows() {
 fn rows_of(plan: &StixPlan, ws: Uuid) -> Variables {
     let rows = StixRows {
         ws,
+        ids: IdSecret::new(ws, []).ids_of(ws),
         now: clock::now(),
         rev: 1 << 50,
         feed: Some(ws),
@@ -324,7 +326,11 @@ fn rows_of(plan: &StixPlan, ws: Uuid) -> Variables {
     let (mut all, mut held) = (audit_rows([&entry(ws, "ingest")]), Vec::new());
     let mut hold = |row: &RecordId, by: &[String]| {
         for marking in by {
-            held.push(HeldRow::new(ws, marking, row, Tlp::Green).unwrap().into_value());
+            held.push(
+                HeldRow::new(ws, marking, row, Tlp::Green, (Tlp::Green, None))
+                    .unwrap()
+                    .into_value(),
+            );
         }
     };
     for node in &plan.nodes {

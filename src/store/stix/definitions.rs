@@ -3,7 +3,7 @@
 //! Rule: a definition never weakens an earlier one with its id: the row keeps the strictest level that any version of
 //! it has stated.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::super::connect::StoreError;
 use super::super::rows::{SupportRow, key};
 use super::super::size;
-use super::super::stix_definitions::definition_row;
+use super::super::stix_definitions::{definition_row, definition_rows};
 use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
 use super::Ingest;
 use crate::domain::stix::ingest::StixSupport;
@@ -21,6 +21,7 @@ use crate::domain::stix::object::type_of_id;
 #[derive(Debug, SurrealValue)]
 struct ExistingDefinition {
     id: RecordId,
+    stix_id: String,
     modified: DateTime<Utc>,
     states: Option<i64>,
     held_by: Option<Vec<String>>,
@@ -34,6 +35,23 @@ struct NewLevel {
     states: Option<i64>,
 }
 
+/// The stored definitions by row, and the ids of all.
+#[derive(Default)]
+struct StoredDefinitions {
+    rows: HashMap<Uuid, ExistingDefinition>,
+    ids: HashSet<String>,
+}
+
+/// What the definitions of a chunk write.
+#[derive(Default)]
+struct DefinitionWrites {
+    rows: Vec<SupportRow>,
+    new_levels: Vec<NewLevel>,
+    unrestricted: UnrestrictedRows,
+    /// The markings that were defined before and now state a stricter level.
+    rises: Vec<String>,
+}
+
 /// Whether an object is a marking-definition.
 pub(super) fn is_definition(object: &StixSupport) -> bool {
     type_of_id(&object.stix_id) == Some("marking-definition")
@@ -42,56 +60,92 @@ pub(super) fn is_definition(object: &StixSupport) -> bool {
 impl Ingest<'_> {
     /// Writes the definitions among these objects.
     pub(super) async fn definitions(&mut self, objects: &[StixSupport]) -> Result<(), StoreError> {
-        let of = |object: &StixSupport| definition_row(self.ws, &object.stix_id, object.tlp);
         let definitions: Vec<&StixSupport> = objects.iter().filter(|object| is_definition(object)).collect();
         if definitions.is_empty() {
             return Ok(());
         }
-        let ids = definitions.iter().map(|object| of(object)).collect();
-        let query = "SELECT id, modified, states, held_by, feeds FROM $ids WHERE ws = $ws";
-        let found: Vec<ExistingDefinition> = self.tx.find(self.ws, query, ids).await?;
-        let mut stored = HashMap::new();
-        for row in found {
-            stored.insert(key(&row.id)?, row);
-        }
-        let (mut rows, mut raised, mut lifted) = (Vec::new(), Vec::new(), UnrestrictedRows::default());
+        let mut stored = self.stored_definitions(&definitions).await?;
+        let mut writes = DefinitionWrites::default();
         for object in definitions {
-            let row = self.rows.support(object, of(object), object.tlp);
-            let Some(known) = stored.remove(&key(&row.id)?) else {
-                rows.push(row);
-                continue;
-            };
-            let states = known.states.max(row.states);
-            // A definition that can't leave as it is gives way to one that can.
-            let mended = known.held_by.is_some() && row.held_by.is_none();
-            if known.modified < object.modified || mended {
-                rows.push(self.successor(row, known.feeds, states));
-                continue;
-            }
-            let unrestricted = (&known.id, object.modified, size::of_support(object));
-            lifted.note(
-                self.rows.feed,
-                (Some(known.modified), known.feeds.as_ref()),
-                unrestricted,
-            );
-            if states > known.states {
-                let id = known.id;
-                raised.push(NewLevel { id, states });
+            self.definition(object, &mut stored, &mut writes)?;
+        }
+        let mut rises = Vec::new();
+        for marking in writes.rises {
+            if self.has_carriers(&marking).await? {
+                rises.push(marking);
             }
         }
-        lifted.write(self.tx).await?;
+        self.write_rises(&rises).await?;
+        writes.unrestricted.write(self.tx).await?;
         self.tx
             .write(
                 "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
-                rows,
+                writes.rows,
             )
             .await?;
         self.tx
             .write(
                 "FOR $row IN $rows { UPDATE $row.id SET states = $row.states RETURN NONE }",
-                raised,
+                writes.new_levels,
             )
             .await
+    }
+
+    /// The stored definitions with the ids of these.
+    async fn stored_definitions(
+        &self,
+        definitions: &[&StixSupport],
+    ) -> Result<StoredDefinitions, StoreError> {
+        let mut ids = Vec::new();
+        for object in definitions {
+            ids.extend(definition_rows(self.ws, &object.stix_id));
+        }
+        let query = "SELECT id, stix_id, modified, states, held_by, feeds FROM $ids WHERE ws = $ws";
+        let found: Vec<ExistingDefinition> = self.tx.find(self.ws, query, ids).await?;
+        let mut stored = StoredDefinitions::default();
+        for row in found {
+            stored.ids.insert(row.stix_id.clone());
+            stored.rows.insert(key(&row.id)?, row);
+        }
+        Ok(stored)
+    }
+
+    fn definition(
+        &self,
+        object: &StixSupport,
+        stored: &mut StoredDefinitions,
+        writes: &mut DefinitionWrites,
+    ) -> Result<(), StoreError> {
+        let id = definition_row(self.ws, &object.stix_id, object.tlp);
+        let row = self.rows.support(object, id, object.tlp);
+        let known = stored.rows.remove(&key(&row.id)?);
+        let before = known.as_ref().and_then(|known| known.states);
+        let states = before.max(row.states);
+        // Who knows the definition sees no rows that it could raise, unless it states more than it is known from.
+        let raises = states > before && states > Some(row.tlp_rank);
+        if raises && stored.ids.contains(&object.stix_id) {
+            writes.rises.push(object.stix_id.clone());
+        }
+        let Some(known) = known else {
+            writes.rows.push(row);
+            return Ok(());
+        };
+        // A definition that can't leave as it is gives way to one that can.
+        let is_repair = known.held_by.is_some() && row.held_by.is_none();
+        if known.modified < object.modified || is_repair {
+            writes.rows.push(self.successor(row, known.feeds, states));
+            return Ok(());
+        }
+        writes.unrestricted.note(
+            self.rows.feed,
+            (Some(known.modified), known.feeds.as_ref()),
+            (&known.id, object.modified, size::of_support(object)),
+        );
+        if states > known.states {
+            let id = known.id;
+            writes.new_levels.push(NewLevel { id, states });
+        }
+        Ok(())
     }
 
     fn successor(&self, row: SupportRow, feeds: Option<Vec<Uuid>>, states: Option<i64>) -> SupportRow {

@@ -8,26 +8,27 @@ use super::super::connect::StoreError;
 use super::super::rows::{EdgeRow, HeldRow, key, later_than, record};
 use super::super::size;
 use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
-use super::super::stix_rows::edge_id;
 use super::super::tx::yield_regularly;
+use super::carriers::{MarkedObject, RaisedHeld, RepeatedVersion};
 use super::known::{End, ExistingEdge, OriginalRow};
 use super::nodes::is_silent;
 use super::places::Target;
 use super::successor::level_after;
 use super::{Ingest, NO_END, OLD};
-use crate::domain::node::node_id;
 use crate::domain::stix::ingest::StixRelationship;
 use crate::domain::tlp::Tlp;
 
 /// What the relationships of a chunk write.
 #[derive(Default)]
-struct EdgeWrites {
+struct EdgeWrites<'p> {
     rows: Vec<EdgeRow>,
     /// Rows that give way to newer ones.
     replaced: Vec<RecordId>,
     held: Vec<HeldRow>,
     lifted: UnrestrictedRows,
     raised: Vec<RaisedEdge>,
+    raised_held: Vec<RaisedHeld>,
+    repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
 }
 
 /// A stricter marking for a relationship that stays otherwise.
@@ -63,7 +64,12 @@ impl Ingest<'_> {
             };
             let created = u64::from(are_known);
             match target {
-                Target::Nowhere => self.done.result.edges_created += created,
+                Target::Nowhere => {
+                    self.done.result.edges_created += created;
+                    if !edge.held_by.is_empty() {
+                        self.done.held.note(&edge.stix_id, edge.tlp, &edge.held_by);
+                    }
+                }
                 Target::Seen(known) if known.modified >= Some(edge.modified) => {
                     self.older_edge(edge, known, are_known, &mut writes).await?;
                 }
@@ -91,15 +97,24 @@ impl Ingest<'_> {
     }
 
     /// A version that is not newer than its row; see `older_node`.
-    async fn older_edge(
+    async fn older_edge<'p>(
         &mut self,
-        edge: &StixRelationship,
+        edge: &'p StixRelationship,
         known: ExistingEdge,
         are_known: bool,
-        writes: &mut EdgeWrites,
+        writes: &mut EdgeWrites<'p>,
     ) -> Result<(), StoreError> {
+        if are_known && known.modified == Some(edge.modified) && !edge.carried.is_empty() {
+            let version = RepeatedVersion {
+                stix_id: &edge.stix_id,
+                raw: &edge.raw,
+                carried: &edge.carried,
+            };
+            writes.repeated.push((known.id.clone(), version));
+        }
         let stricter = edge
             .stated
+            .max(edge.earlier)
             .filter(|stated| i64::from(stated.rank()) > known.tlp_rank);
         if let Some(level) = stricter
             && (known.modified == Some(edge.modified) || self.is_edge_silent(&known.id).await?)
@@ -108,6 +123,8 @@ impl Ingest<'_> {
             self.done.restated.edges.push(key(&known.id)?);
             self.tx.charge(size::of_edge(edge))?;
             let left = known.changed_at.max(known.modified);
+            let held = self.raised_held(&known.id, known.held_by.as_deref(), level)?;
+            writes.raised_held.extend(held);
             writes.raised.push(RaisedEdge {
                 id: known.id,
                 tlp_rank: i64::from(level.rank()),
@@ -138,7 +155,7 @@ impl Ingest<'_> {
         ends: (&End, &End),
         level: Tlp,
         default_tlp: Tlp,
-        writes: &mut EdgeWrites,
+        writes: &mut EdgeWrites<'_>,
     ) -> Result<(), StoreError> {
         let mut row = self.relation(edge, key(&known.id)?, ends, level, default_tlp, writes)?;
         row.feeds = unite_feeds(known.feeds, row.feeds);
@@ -157,10 +174,10 @@ impl Ingest<'_> {
         (source, target): (&End, &End),
         level: Tlp,
         default_tlp: Tlp,
-        writes: &mut EdgeWrites,
+        writes: &mut EdgeWrites<'_>,
     ) -> Result<EdgeRow, StoreError> {
-        let is_usual = |end: &End, stix_id: &str| end.node == node_id(self.ws, stix_id);
-        let as_planned = id == edge_id(self.ws, &edge.stix_id)
+        let is_usual = |end: &End, stix_id: &str| end.node == self.ids.node(stix_id);
+        let as_planned = id == self.ids.edge(&edge.stix_id)
             && level == edge.tlp
             && is_usual(source, &edge.source_ref)
             && is_usual(target, &edge.target_ref);
@@ -170,18 +187,26 @@ impl Ingest<'_> {
             self.done.restated.edges.push(id);
         }
         let row = record("edge", id);
-        let held = (edge.stix_id.as_str(), level, edge.held_by.as_slice());
+        let held = MarkedObject {
+            stix_id: &edge.stix_id,
+            level,
+            floor: edge.stated.max(edge.earlier),
+            held_by: &edge.held_by,
+            carried: &edge.carried,
+        };
         self.hold(held, &row, default_tlp, &mut writes.held)?;
         Ok(self.rows.edge(edge, row, (source.node, target.node), level))
     }
 
-    async fn write_edges(&mut self, writes: EdgeWrites) -> Result<(), StoreError> {
+    async fn write_edges(&mut self, writes: EdgeWrites<'_>) -> Result<(), StoreError> {
         let EdgeWrites {
             rows,
             replaced,
             held,
             lifted,
             raised,
+            raised_held,
+            repeated,
         } = writes;
         lifted.write(self.tx).await?;
         // A relation's ends can't be updated in place, so a newer version replaces the edge.
@@ -196,6 +221,8 @@ impl Ingest<'_> {
                 raised,
             )
             .await?;
-        self.write_held(held).await
+        self.write_held(held).await?;
+        self.raise_held(raised_held).await?;
+        self.note_left_out(repeated).await
     }
 }

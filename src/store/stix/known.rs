@@ -8,10 +8,9 @@ use uuid::Uuid;
 
 use super::super::connect::StoreError;
 use super::super::rows::{key, tlp};
-use super::super::stix_rows::edge_id;
 use super::Ingest;
-use super::places::{NewVersion, Place, Rows, StoredVersion, Target};
-use crate::domain::node::node_id;
+use super::places::{Beside, NewVersion, Rows, StoredVersion, Target};
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
 
@@ -25,6 +24,7 @@ pub(super) struct ExistingNode {
     pub(super) stix_evidence: Option<Uuid>,
     pub(super) properties: String,
     pub(super) tlp_rank: i64,
+    pub(super) held_by: Option<Vec<String>>,
     pub(super) feeds: Option<Vec<Uuid>>,
     pub(super) changed_at: Option<DateTime<Utc>>,
 }
@@ -37,6 +37,7 @@ pub(super) struct ExistingEdge {
     pub(super) tlp_rank: i64,
     /// The rank of the marking from which the relationship and both its ends are seen.
     seen_from: i64,
+    pub(super) held_by: Option<Vec<String>>,
     pub(super) feeds: Option<Vec<Uuid>>,
     pub(super) changed_at: Option<DateTime<Utc>>,
 }
@@ -59,7 +60,7 @@ pub(super) struct OriginalRow {
 impl StoredVersion for ExistingNode {
     const TABLE: &'static str = "node";
     const QUERY: &'static str = "SELECT id, modified, evidence, evidence_tlp, stix_evidence, properties, tlp_rank, \
-                                 feeds, changed_at FROM $ids WHERE ws = $ws";
+                                 held_by, feeds, changed_at FROM $ids WHERE ws = $ws";
 
     fn id(&self) -> &RecordId {
         &self.id
@@ -73,14 +74,14 @@ impl StoredVersion for ExistingNode {
         self.modified
     }
 
-    fn row_id(ws: Uuid, name: &str) -> Uuid {
-        node_id(ws, name)
+    fn row_id(ids: WorkspaceIds, name: &str) -> Uuid {
+        ids.node(name)
     }
 }
 
 impl StoredVersion for ExistingEdge {
     const TABLE: &'static str = "edge";
-    const QUERY: &'static str = "SELECT id, modified, tlp_rank, feeds, changed_at, \
+    const QUERY: &'static str = "SELECT id, modified, tlp_rank, held_by, feeds, changed_at, \
                                  math::max([tlp_rank, in.tlp_rank ?? 0, out.tlp_rank ?? 0]) AS seen_from \
                                  FROM $ids WHERE ws = $ws";
 
@@ -96,8 +97,8 @@ impl StoredVersion for ExistingEdge {
         self.modified
     }
 
-    fn row_id(ws: Uuid, name: &str) -> Uuid {
-        edge_id(ws, name)
+    fn row_id(ids: WorkspaceIds, name: &str) -> Uuid {
+        ids.edge(name)
     }
 }
 
@@ -117,8 +118,8 @@ impl StoredVersion for ExistingEnd {
         self.modified
     }
 
-    fn row_id(ws: Uuid, name: &str) -> Uuid {
-        node_id(ws, name)
+    fn row_id(ids: WorkspaceIds, name: &str) -> Uuid {
+        ids.node(name)
     }
 }
 
@@ -146,7 +147,7 @@ impl Ingest<'_> {
         &self,
         nodes: &[StixNode],
     ) -> Result<Vec<Target<ExistingNode>>, StoreError> {
-        let id = |node: &StixNode| node_id(self.ws, &node.stix_id);
+        let id = |node: &StixNode| self.ids.node(&node.stix_id);
         let ids = nodes.iter().map(id).filter(|id| self.may_exist(id)).collect();
         let mut first: Rows<ExistingNode> = self.rows_of(ids).await?;
         let hides = |node: &&StixNode| first.get(&id(node)).is_some_and(|row| !self.sees(row.tlp_rank));
@@ -162,7 +163,7 @@ impl Ingest<'_> {
                 is_seen: node.tlp <= self.highest,
             };
             let row = first.remove(&id(node));
-            targets.push(self.target(version, row, &mut beside).await?);
+            targets.push(self.target(version, row, &mut beside));
         }
         Ok(targets)
     }
@@ -174,10 +175,10 @@ impl Ingest<'_> {
         ends: &Ends<'_>,
     ) -> Result<Vec<Option<Target<ExistingEdge>>>, StoreError> {
         let names: Vec<String> = edges.iter().map(|edge| self.edge_name(edge, ends)).collect();
-        let id = |name: &String| edge_id(self.ws, name);
+        let id = |name: &String| self.ids.edge(name);
         // The index knows the ids of all edges, but this was asked only for the usual ones.
         let is_asked = |(edge, name): &(&StixRelationship, &String)| {
-            edge.stix_id != **name || self.may_exist(&edge_id(self.ws, &edge.stix_id))
+            edge.stix_id != **name || self.may_exist(&self.ids.edge(&edge.stix_id))
         };
         let asked = edges.iter().zip(&names).filter(is_asked);
         let ids = asked.map(|(_, name)| id(name)).collect();
@@ -200,7 +201,7 @@ impl Ingest<'_> {
                 is_seen: edge.tlp <= self.highest && self.sees(source.rank) && self.sees(target.rank),
             };
             let row = first.remove(&id(name));
-            targets.push(Some(self.target(version, row, &mut beside).await?));
+            targets.push(Some(self.target(version, row, &mut beside)));
         }
         Ok(targets)
     }
@@ -210,7 +211,7 @@ impl Ingest<'_> {
     fn edge_name(&self, edge: &StixRelationship, ends: &Ends<'_>) -> String {
         let mut name = edge.stix_id.clone();
         for end in [&edge.source_ref, &edge.target_ref] {
-            let usual = node_id(self.ws, end);
+            let usual = self.ids.node(end);
             if let Some(end) = ends.get(end.as_str()).filter(|end| end.node != usual) {
                 name.push_str(&format!("\0{}", end.node));
             }
@@ -222,7 +223,7 @@ impl Ingest<'_> {
     pub(super) async fn ends<'p>(&self, edges: &'p [StixRelationship]) -> Result<Ends<'p>, StoreError> {
         let refs = edges.iter().flat_map(|edge| [&edge.source_ref, &edge.target_ref]);
         let refs: HashSet<&str> = refs.map(String::as_str).collect();
-        let first_id = |stix_id: &str| node_id(self.ws, stix_id);
+        let first_id = |stix_id: &str| self.ids.node(stix_id);
         let place = |stix_id: &str| {
             let id = first_id(stix_id);
             self.placed.get(&id).copied().unwrap_or(id)
@@ -239,11 +240,11 @@ impl Ingest<'_> {
             let rank = row.tlp_rank;
             ends.insert(stix_id, End { node, is_known, rank });
         }
-        let mut beside: Rows<ExistingEnd> = self.beside(hidden.iter().copied()).await?;
+        let mut beside: Beside<ExistingEnd> = self.beside(hidden.iter().copied()).await?;
         for stix_id in hidden {
-            let places = Place::seen_by(self.highest).map(|place| node_id(self.ws, &place.name(stix_id)));
-            let mut seen = places.filter_map(|id| Some((id, beside.remove(&id)?)));
-            if let Some((node, row)) = seen.find(|(_, row)| self.sees(row.tlp_rank)) {
+            let mut rows = beside.remove(stix_id).unwrap_or_default();
+            if let Some(row) = self.newest_seen(&mut rows) {
+                let node = key(&row.id)?;
                 let rank = row.tlp_rank;
                 ends.insert(
                     stix_id,

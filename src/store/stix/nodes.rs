@@ -10,11 +10,11 @@ use super::super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, later_than
 use super::super::size;
 use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
 use super::super::tx::yield_regularly;
+use super::carriers::{MarkedObject, RaisedHeld, RepeatedVersion};
 use super::known::{ExistingNode, OriginalRow};
 use super::places::Target;
 use super::successor::level_after;
 use super::{Ingest, OLD, stix_type};
-use crate::domain::node::node_id;
 use crate::domain::stix::ingest::StixNode;
 use crate::domain::stix::marking::states_level;
 use crate::domain::stix::properties::carry_over;
@@ -22,13 +22,15 @@ use crate::domain::tlp::Tlp;
 
 /// What the nodes of a chunk write.
 #[derive(Default)]
-struct NodeWrites {
+struct NodeWrites<'p> {
     created: Vec<NodeRow>,
     updated: Vec<NodeRow>,
     evidence: Vec<EvidenceRow>,
     held: Vec<HeldRow>,
     lifted: UnrestrictedRows,
     raised: Vec<RaisedNode>,
+    raised_held: Vec<RaisedHeld>,
+    repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
 }
 
 /// A stricter marking for a node that stays otherwise.
@@ -49,11 +51,14 @@ impl Ingest<'_> {
         for (place, (node, target)) in nodes.iter().zip(targets).enumerate() {
             yield_regularly(place).await;
             if let Target::Seen(known) | Target::Unseen(known) = &target {
-                self.placed.insert(node_id(self.ws, &node.stix_id), known.key()?);
+                self.placed.insert(self.ids.node(&node.stix_id), known.key()?);
             }
             match target {
                 Target::Nowhere => {
                     self.done.result.nodes_created += 1;
+                    if !node.held_by.is_empty() {
+                        self.done.held.note(&node.stix_id, node.tlp, &node.held_by);
+                    }
                     self.done.result.evidence_created += 1;
                 }
                 Target::Seen(known) if known.modified >= Some(node.modified) => {
@@ -83,14 +88,26 @@ impl Ingest<'_> {
 
     /// A version that is not newer than its row. If it states a stricter marking than a row that has none of its own, or
     /// than another text of the same version, the row takes it.
-    async fn older_node(
+    async fn older_node<'p>(
         &mut self,
-        node: &StixNode,
+        node: &'p StixNode,
         known: ExistingNode,
-        writes: &mut NodeWrites,
+        writes: &mut NodeWrites<'p>,
     ) -> Result<(), StoreError> {
+        if let Some(original) = known.stix_evidence
+            && known.modified == Some(node.modified)
+            && !node.carried.is_empty()
+        {
+            let version = RepeatedVersion {
+                stix_id: &node.stix_id,
+                raw: &node.raw,
+                carried: &node.carried,
+            };
+            writes.repeated.push((record("evidence", original), version));
+        }
         let stricter = node
             .stated
+            .max(node.earlier)
             .filter(|stated| i64::from(stated.rank()) > known.tlp_rank);
         if let (Some(level), Some(original)) = (stricter, known.stix_evidence)
             && (known.modified == Some(node.modified) || self.is_silent(original).await?)
@@ -98,6 +115,9 @@ impl Ingest<'_> {
             self.done.result.nodes_updated += 1;
             self.done.restated.nodes.push(known.key()?);
             self.tx.charge(size::of_node(node))?;
+            let (evidence, held_by) = (record("evidence", original), known.held_by.as_deref());
+            let held = self.raised_held(&evidence, held_by, level)?;
+            writes.raised_held.extend(held);
             writes.raised.push(self.raised(known, original, level));
             return Ok(());
         }
@@ -144,7 +164,7 @@ impl Ingest<'_> {
         known: ExistingNode,
         level: Tlp,
         default_tlp: Tlp,
-        writes: &mut NodeWrites,
+        writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
         let (mut row, source) = self.version(node, known.key()?, level, default_tlp, writes)?;
         keep_additions(&mut row, known, &node.properties, self.rows.now)?;
@@ -160,13 +180,19 @@ impl Ingest<'_> {
         id: Uuid,
         level: Tlp,
         default_tlp: Tlp,
-        writes: &mut NodeWrites,
+        writes: &mut NodeWrites<'_>,
     ) -> Result<(NodeRow, Uuid), StoreError> {
-        let usual = node_id(self.ws, &node.stix_id);
+        let usual = self.ids.node(&node.stix_id);
         let source = self.rows.evidence(node, (id != usual).then_some(id), level);
         let source_id = key(&source.id)?;
         let row = self.rows.node(id, node, source_id, level);
-        let held = (node.stix_id.as_str(), level, node.held_by.as_slice());
+        let held = MarkedObject {
+            stix_id: &node.stix_id,
+            level,
+            floor: node.stated.max(node.earlier),
+            held_by: &node.held_by,
+            carried: &node.carried,
+        };
         self.hold(held, &source.id, default_tlp, &mut writes.held)?;
         self.placed.insert(usual, id);
         if id == usual && level == node.tlp {
@@ -178,7 +204,7 @@ impl Ingest<'_> {
         Ok((row, source_id))
     }
 
-    async fn write_nodes(&mut self, writes: NodeWrites) -> Result<(), StoreError> {
+    async fn write_nodes(&mut self, writes: NodeWrites<'_>) -> Result<(), StoreError> {
         let NodeWrites {
             created,
             updated,
@@ -186,6 +212,8 @@ impl Ingest<'_> {
             held,
             lifted,
             raised,
+            raised_held,
+            repeated,
         } = writes;
         lifted.write(self.tx).await?;
         self.done.result.evidence_created += evidence.len() as u64;
@@ -209,7 +237,9 @@ impl Ingest<'_> {
                 raised,
             )
             .await?;
-        self.write_held(held).await
+        self.write_held(held).await?;
+        self.raise_held(raised_held).await?;
+        self.note_left_out(repeated).await
     }
 }
 

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::super::connect::StoreError;
 use super::super::rows::{key, record};
 use super::Ingest;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::tlp::Tlp;
 
 /// A row beside the first one of an object.
@@ -34,12 +35,19 @@ impl Place {
         }
     }
 
-    /// The rows beside the first one that a caller with this clearance may see, the nearest clearance first.
-    pub(in crate::store) fn seen_by(highest: Tlp) -> impl Iterator<Item = Self> {
-        let levels = Tlp::ALL.into_iter().rev();
-        levels
-            .filter(move |level| *level <= highest)
-            .map(|level| Self::UpTo(level, 1))
+    /// Where rows beside the first one may stand, whoever sees them; those of [`Self::following`] come after them. All
+    /// levels count: a marking may fall after its version was stored, and so may the clearance of its writer.
+    pub(in crate::store) fn beside() -> impl Iterator<Item = Self> {
+        let levels = Tlp::ALL.into_iter();
+        levels.flat_map(|level| [Self::UpTo(level, 1), Self::Above(level)])
+    }
+
+    /// Where a further row may stand, given that one stands here.
+    pub(in crate::store) fn following(self) -> Option<Self> {
+        match self {
+            Self::UpTo(level, number) => Some(Self::UpTo(level, number + 1)),
+            Self::Above(_) => None,
+        }
     }
 }
 
@@ -54,7 +62,7 @@ pub(super) trait StoredVersion: SurrealValue {
     fn rank(&self) -> i64;
     fn modified(&self) -> Option<DateTime<Utc>>;
     /// The id of the row with this name.
-    fn row_id(ws: Uuid, name: &str) -> Uuid;
+    fn row_id(ids: WorkspaceIds, name: &str) -> Uuid;
 }
 
 /// A version that is to be stored.
@@ -83,6 +91,9 @@ pub(super) enum Target<R> {
 /// Rows by id.
 pub(super) type Rows<R> = HashMap<Uuid, R>;
 
+/// The rows beside the first ones of objects, by the name of the object.
+pub(super) type Beside<R> = HashMap<String, Vec<(Place, R)>>;
+
 impl Ingest<'_> {
     /// Whether the writer may see a row with this marking.
     pub(super) fn sees(&self, rank: i64) -> bool {
@@ -100,79 +111,72 @@ impl Ingest<'_> {
         found.collect()
     }
 
-    /// The rows beside the first ones of these objects.
+    /// The rows beside the first ones of these objects, whether the writer sees them or not.
     pub(super) async fn beside<R: StoredVersion>(
         &self,
         names: impl Iterator<Item = &str>,
-    ) -> Result<Rows<R>, StoreError> {
-        let mut ids = Vec::new();
-        for name in names {
-            let places = Place::seen_by(self.highest).chain([Place::Above(self.highest)]);
-            ids.extend(places.map(|place| R::row_id(self.ws, &place.name(name))));
+    ) -> Result<Beside<R>, StoreError> {
+        let mut beside = Beside::new();
+        let mut places: Vec<(&str, Place)> = names
+            .flat_map(|name| Place::beside().map(move |place| (name, place)))
+            .collect();
+        while !places.is_empty() {
+            let id = |(name, place): &(&str, Place)| R::row_id(self.ids, &place.name(name));
+            let mut rows: Rows<R> = self.rows_of(places.iter().map(id).collect()).await?;
+            let mut following = Vec::new();
+            for (name, place) in places {
+                if let Some(row) = rows.remove(&id(&(name, place))) {
+                    following.extend(place.following().map(|place| (name, place)));
+                    beside.entry(name.to_owned()).or_default().push((place, row));
+                }
+            }
+            places = following;
         }
-        self.rows_of(ids).await
+        Ok(beside)
+    }
+
+    /// The newest of the rows beside the first one of an object that the writer sees.
+    pub(super) fn newest_seen<R: StoredVersion>(&self, rows: &mut Vec<(Place, R)>) -> Option<R> {
+        let seen = rows.iter().enumerate();
+        let seen = seen.filter(|(_, (_, row))| self.sees(row.rank()));
+        let (newest, _) = seen.max_by_key(|(_, (_, row))| (row.modified(), row.rank()))?;
+        Some(rows.swap_remove(newest).1)
     }
 
     /// Where a version goes, given the first row of its object and the rows beside it.
-    pub(super) async fn target<R: StoredVersion>(
+    pub(super) fn target<R: StoredVersion>(
         &self,
         version: NewVersion<'_>,
         first: Option<R>,
-        beside: &mut Rows<R>,
-    ) -> Result<Target<R>, StoreError> {
-        let id = |place: Place| R::row_id(self.ws, &place.name(version.name));
+        beside: &mut Beside<R>,
+    ) -> Target<R> {
+        let id = |place: Place| R::row_id(self.ids, &place.name(version.name));
         let Some(first) = first else {
-            return Ok(Target::New(R::row_id(self.ws, version.name)));
+            return Target::New(R::row_id(self.ids, version.name));
         };
         if self.sees(first.rank()) {
-            return Ok(Target::Seen(first));
+            return Target::Seen(first);
         }
-        for place in Place::seen_by(self.highest) {
-            if let Some(row) = take_if(beside, id(place), |row| self.sees(row.rank())) {
-                return Ok(Target::Seen(row));
-            }
+        let mut rows = beside.remove(version.name).unwrap_or_default();
+        if let Some(row) = self.newest_seen(&mut rows) {
+            return Target::Seen(row);
         }
         if version.is_seen {
-            return self.free_place(version.name, beside).await;
+            let is_taken = |place: Place| rows.iter().any(|(taken, _)| *taken == place);
+            let mut number = 1;
+            while is_taken(Place::UpTo(self.highest, number)) {
+                number += 1;
+            }
+            return Target::New(id(Place::UpTo(self.highest, number)));
         }
         let is_old = |row: &R| row.modified() >= Some(version.modified);
-        let above = id(Place::Above(self.highest));
-        Ok(match beside.remove(&above) {
+        let above = Place::Above(self.highest);
+        let known = rows.into_iter().find(|(place, _)| *place == above);
+        match known {
             _ if is_old(&first) => Target::Nowhere,
-            Some(row) if is_old(&row) => Target::Nowhere,
-            Some(row) => Target::Unseen(row),
-            None => Target::New(above),
-        })
-    }
-
-    /// The first row beside the others that is free, or that the writer sees.
-    async fn free_place<R: StoredVersion>(
-        &self,
-        name: &str,
-        beside: &Rows<R>,
-    ) -> Result<Target<R>, StoreError> {
-        let mut number = 1;
-        loop {
-            let id = R::row_id(self.ws, &Place::UpTo(self.highest, number).name(name));
-            let mut found = match number {
-                // Read already, and above the writer's clearance.
-                1 if beside.contains_key(&id) => None,
-                1 => return Ok(Target::New(id)),
-                _ => Some(self.rows_of::<R>(vec![id]).await?),
-            };
-            match found.as_mut().map(|found| found.remove(&id)) {
-                Some(None) => return Ok(Target::New(id)),
-                Some(Some(row)) if self.sees(row.rank()) => return Ok(Target::Seen(row)),
-                Some(Some(_)) | None => number += 1,
-            }
+            Some((_, row)) if is_old(&row) => Target::Nowhere,
+            Some((_, row)) => Target::Unseen(row),
+            None => Target::New(id(above)),
         }
-    }
-}
-
-fn take_if<R>(rows: &mut Rows<R>, id: Uuid, is_meant: impl Fn(&R) -> bool) -> Option<R> {
-    if rows.get(&id).is_some_and(is_meant) {
-        rows.remove(&id)
-    } else {
-        None
     }
 }

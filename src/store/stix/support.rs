@@ -13,6 +13,7 @@ use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
 use super::super::stix_support::{support_row, support_row_above, support_row_beside, support_rows};
 use super::super::tx::yield_regularly;
 use super::Ingest;
+use super::carriers::{MarkedObject, RepeatedVersion};
 use super::definitions::is_definition;
 use crate::domain::packing::unpack;
 use crate::domain::stix::ingest::StixSupport;
@@ -31,11 +32,12 @@ struct ExistingSupport {
 
 /// What the supporting objects of a chunk write.
 #[derive(Default)]
-struct SupportWrites {
+struct SupportWrites<'p> {
     rows: Vec<SupportRow>,
     replaced: Vec<RecordId>,
     held: Vec<HeldRow>,
     lifted: UnrestrictedRows,
+    repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
 }
 
 impl Ingest<'_> {
@@ -61,15 +63,16 @@ impl Ingest<'_> {
                 writes.rows,
             )
             .await?;
-        self.write_held(writes.held).await
+        self.write_held(writes.held).await?;
+        self.note_left_out(writes.repeated).await
     }
 
-    fn supporting_object(
+    fn supporting_object<'p>(
         &mut self,
-        object: &StixSupport,
+        object: &'p StixSupport,
         stored: Vec<ExistingSupport>,
         default_tlp: Tlp,
-        writes: &mut SupportWrites,
+        writes: &mut SupportWrites<'p>,
     ) -> Result<(), StoreError> {
         let seen = stored.iter().filter(|row| self.sees(row.tlp_rank));
         let newest = seen.max_by_key(|row| (row.modified, row.tlp_rank));
@@ -83,6 +86,14 @@ impl Ingest<'_> {
             }
             restates = newest.modified == object.modified && is_stricter && states()?;
             if newest.modified >= object.modified && !restates {
+                if newest.modified == object.modified && !object.carried.is_empty() {
+                    let version = RepeatedVersion {
+                        stix_id: &object.stix_id,
+                        raw: &object.raw,
+                        carried: &object.carried,
+                    };
+                    writes.repeated.push((newest.id.clone(), version));
+                }
                 let row = (&newest.id, object.modified, size::of_support(object));
                 let before = (Some(newest.modified), newest.feeds.as_ref());
                 writes.lifted.note(self.rows.feed, before, row);
@@ -100,7 +111,13 @@ impl Ingest<'_> {
             Some(known) if !self.sees(known.tlp_rank) => level.max(tlp(known.tlp_rank)?),
             Some(_) | None => level,
         };
-        let held = (object.stix_id.as_str(), level, object.held_by.as_slice());
+        let held = MarkedObject {
+            stix_id: &object.stix_id,
+            level,
+            floor: None,
+            held_by: &object.held_by,
+            carried: &object.carried,
+        };
         self.hold(held, &id, default_tlp, &mut writes.held)?;
         let mut row = self.rows.support(object, id, level);
         // The new version is all that the row carries, so one without a feed is free.
@@ -145,7 +162,7 @@ impl Ingest<'_> {
     ) -> Result<HashMap<String, Vec<ExistingSupport>>, StoreError> {
         let mut ids = Vec::new();
         for object in objects {
-            ids.extend(support_rows(self.ws, &object.stix_id, self.highest));
+            ids.extend(support_rows(self.ws, &object.stix_id));
         }
         if ids.is_empty() {
             return Ok(HashMap::new());

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{Datelike, TimeDelta};
 
 use super::feeds::{MARKING, feed, object, register};
 use super::*;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedPage, Stager};
-use crate::domain::feed::{BatchState, InputKind, ItemStatus, Redistribution};
+use crate::domain::feed::{BatchState, Change, FeedItem, InputKind, ItemStatus, Redistribution};
 use crate::store::feed_batches::UPSERT;
 use crate::store::feed_rows::FeedPulseRow;
 use crate::store::{
-    ItemDecision, NewFeedBatch, PageWrite, PullStart, Review, ReviewedItem, StixIngestOutcome, StixOrigin,
+    ItemDecision, NewFeedBatch, PageWrite, PullStart, ReceivedPage, Review, StixIngestOutcome, StixOrigin,
 };
 
 const TOOL: &str = "tool--00000000-0000-4000-8000-000000000001";
@@ -90,7 +90,7 @@ impl Scene {
             .unwrap();
     }
 
-    async fn items(&self, batch: Uuid) -> Vec<crate::domain::feed::FeedItem> {
+    async fn items(&self, batch: Uuid) -> Vec<FeedItem> {
         let all = (None, 100);
         self.store
             .feed_items(self.ws, batch, all, None, Tlp::Red)
@@ -107,17 +107,9 @@ impl Scene {
             .items_to_commit(self.ws, batch, chosen, Tlp::Red)
             .await
             .unwrap();
-        let items = choice.items.iter().map(|item| ReviewedItem {
-            position: item.position,
-            stix_id: item.stix_id.clone(),
-            modified: item.modified,
-            resolved_tlp: item.resolved_tlp,
-            tlp: item.tlp,
-            status: item.status,
-        });
         let review = Review {
             batch,
-            items: items.collect(),
+            items: choice.items.iter().map(|chosen| chosen.item.clone()).collect(),
         };
         let texts = choice
             .items
@@ -201,7 +193,11 @@ fn a_run_that_died_is_ended_with_its_entry_and_what_it_does_late_is_refused() {
         let first = scene.begin(batch, false, begun).await.unwrap();
         let other = Uuid::now_v7();
         let busy = scene.begin(other, false, begun + TimeDelta::seconds(59)).await;
-        assert!(busy.unwrap_err().to_string().contains(&batch.to_string()));
+        let busy = busy.unwrap_err().to_string();
+        assert!(
+            busy.contains("is being pulled") && !busy.contains(&batch.to_string()),
+            "{busy}"
+        );
 
         let later = begun + TimeDelta::seconds(61);
         let second = scene.begin(batch, true, later).await.unwrap();
@@ -321,6 +317,102 @@ fn a_reviewers_marking_counts_for_its_version_only() {
         review.mark(&mut plan);
         assert_eq!(plan.nodes.len(), 1);
         assert_eq!(plan.nodes[0].tlp, Tlp::Amber);
+    });
+}
+
+/// A batch that both versions are in, as two pages of one pull leave it.
+async fn two_pages(scene: &Scene, pages: [Value; 2]) -> Uuid {
+    let batch = Uuid::now_v7();
+    let begun = scene.begin(batch, false, clock::now()).await.unwrap();
+    let [first, second] = pages;
+    let mut write = PageWrite {
+        batch,
+        run: begun.run,
+        page: page(vec![first]),
+        received: Some(ReceivedPage { unreadable: 0 }),
+        cursor: Some("{}".into()),
+        last: None,
+        highest: Tlp::Red,
+        now: clock::now(),
+    };
+    scene.store.stage_page(scene.ws, &write).await.unwrap();
+    write.page = page(vec![second]);
+    write.last = Some(entry(scene.ws, "feed.pull_done"));
+    scene.store.stage_page(scene.ws, &write).await.unwrap();
+    batch
+}
+
+/// A newer version that states no marking keeps that of an older one, whether the older one is staged, stored, or
+/// committed along with it.
+#[test]
+fn of_two_versions_that_are_committed_together_a_silent_one_keeps_the_marking() {
+    run_on_each(|url| async move {
+        let scene = Scene::new(&url).await;
+        let batch = two_pages(&scene, [tool(2021, &[RED]), tool(2022, &[])]).await;
+        let items = scene.items(batch).await;
+        assert_eq!(items.len(), 2);
+        let newer = &items[1];
+        assert_eq!((newer.proposed_tlp, newer.modified.year()), (Tlp::Red, 2022));
+        assert_eq!(
+            newer.warnings,
+            ["states no marking: TLP:RED of an earlier version is proposed"]
+        );
+        let (review, objects) = scene.review(batch).await;
+        let outcome = scene.commit((review, objects)).await.unwrap();
+        assert_eq!(outcome.reviewed.committed, 2);
+        assert_eq!(scene.tlp_of_tool().await, i64::from(Tlp::Red.rank()));
+    });
+}
+
+#[test]
+fn a_reviewers_marking_of_the_older_version_holds_for_a_silent_newer_one() {
+    for (of_newer, want) in [(None, Tlp::Red), (Some(Tlp::Green), Tlp::Green)] {
+        run_on_each(move |url| async move {
+            let scene = Scene::new(&url).await;
+            let batch = two_pages(&scene, [tool(2021, &[]), tool(2022, &[])]).await;
+            let of_year =
+                |items: &[FeedItem], year| items.iter().position(|item| item.modified.year() == year);
+            let items = scene.items(batch).await;
+            let (older, newer) = (of_year(&items, 2021).unwrap(), of_year(&items, 2022).unwrap());
+            if of_newer.is_some() {
+                scene.decide(batch, newer, None, of_newer).await;
+            }
+            scene.decide(batch, older, None, Some(Tlp::Red)).await;
+            let chosen = scene.review(batch).await;
+            let outcome = scene.commit(chosen).await.unwrap();
+            let warnings = outcome.kept.into_warnings();
+            assert_eq!(warnings.len(), usize::from(of_newer.is_none()), "{warnings:?}");
+            assert_eq!(scene.tlp_of_tool().await, i64::from(want.rank()));
+        });
+    }
+}
+
+/// A stricter marking of a known version is no repetition, and counts once it is committed.
+#[test]
+fn the_same_version_with_a_stricter_marking_is_staged_and_raises_the_node() {
+    run_on_each(|url| async move {
+        let scene = Scene::new(&url).await;
+        let green = scene.pulled(vec![tool(2021, &[])]).await;
+        let chosen = scene.review(green).await;
+        scene.commit(chosen).await.unwrap();
+        assert_eq!(scene.tlp_of_tool().await, i64::from(Tlp::Green.rank()));
+        let red = scene.pulled(vec![tool(2021, &[RED])]).await;
+        let items = scene.items(red).await;
+        assert_eq!(
+            (items.len(), items[0].change, items[0].proposed_tlp),
+            (1, Change::Update, Tlp::Red)
+        );
+        let again = scene.pulled(vec![tool(2021, &[RED])]).await;
+        assert!(scene.items(again).await.is_empty(), "it is known by now");
+        let chosen = scene.review(red).await;
+        let outcome = scene.commit(chosen).await.unwrap();
+        assert_eq!(outcome.result.nodes_updated, 1);
+        assert_eq!(scene.tlp_of_tool().await, i64::from(Tlp::Red.rank()));
+        let weaker = scene.pulled(vec![tool(2021, &[AMBER])]).await;
+        assert!(
+            scene.items(weaker).await.is_empty(),
+            "a weaker one says nothing new"
+        );
     });
 }
 

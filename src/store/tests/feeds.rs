@@ -8,7 +8,6 @@ use super::*;
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft};
 use crate::domain::feed::{Feed, Redistribution};
 use crate::domain::node::NodeType;
-use crate::domain::node::node_id;
 use crate::store::rows::record;
 use crate::store::{DraftsIngestOutcome, DraftsWrite, IngestResult, StixIngestOutcome, StixOrigin};
 
@@ -294,12 +293,12 @@ fn what_is_merged_into_a_node_leaves_its_feeds() {
     run(async {
         let (store, ws, a) = (fresh().await, Uuid::new_v4(), Uuid::new_v4());
         bring(&store, ws, Some(a), version(2020)).await;
-        let node = node_id(ws, TOOL);
+        let node = store.ids_of(ws).node(TOOL);
         let done = merge(&store, ws, node).await;
         assert_eq!((done.result.nodes_updated, done.ids), (1, vec![node]));
         assert_feeds(&store, [&[a], &[a], &[a]], "a draft is merged").await;
         bring(&store, ws, None, version(2020)).await;
-        let ids = [node, node_id(ws, OTHER)];
+        let ids = [node, store.ids_of(ws).node(OTHER)];
         let found = store.nodes_by_id(ws, &ids, Tlp::Red, false).await.unwrap();
         let mut feeds: Vec<_> = found.into_iter().map(|node| node.feeds).collect();
         feeds.sort();
@@ -348,7 +347,7 @@ fn nodes_of_a_store_without_feeds_stay_readable_and_learn_their_feeds() {
         drop(db);
 
         let store = open(&url).await;
-        let ids = [node_id(ws, TOOL)];
+        let ids = [store.ids_of(ws).node(TOOL)];
         let found = store.nodes_by_id(ws, &ids, Tlp::Red, false).await.unwrap();
         assert!(found.len() == 1 && found[0].feeds.is_empty(), "{found:?}");
         bring(&store, ws, Some(a), version(2021)).await;

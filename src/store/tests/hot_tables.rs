@@ -1,8 +1,9 @@
 //! Nodes and edges: what the database still checks, also in a store whose schema listed every field.
 
+use super::node_ids::public;
 use super::*;
-use crate::domain::node::node_id;
 use crate::store::connect::StoreError;
+use crate::store::rows::record;
 
 /// The schema that listed every field of nodes and edges.
 const BEFORE: [&str; 11] = [
@@ -27,7 +28,7 @@ async fn fields(db: &Database, table: &str) -> Vec<String> {
     fields
 }
 
-async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> (u64, u64) {
+pub(super) async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> (u64, u64) {
     let audit = entry(ws, "ingest");
     let origin = StixOrigin::default();
     let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
@@ -60,20 +61,30 @@ pub(super) async fn previous(url: &str) -> Database {
     db
 }
 
+/// A workspace of such a store.
+pub(super) async fn previous_workspace(db: &Database) -> Uuid {
+    let ws = Uuid::new_v4();
+    let create = "CREATE $id SET name = 'w', tier = 'pilot', tlp_ceiling = 2, elevated_clearance = false, \
+        red_export_grant = false, features = [], is_operator = false, is_demo = false, created_at = time::now()";
+    let create = db.query(create).bind(("id", record("workspace", ws)));
+    create.await.unwrap().check().unwrap();
+    ws
+}
+
 #[test]
 fn a_store_with_every_field_in_its_schema_keeps_its_rows_and_takes_new_ones() {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("surrealkv://{}", dir.path().display());
     run(async move {
-        let ws = Uuid::new_v4();
         let db = previous(&url).await;
-        let node = node_id(ws, "tool--00000000-0000-4000-8000-000000000000");
+        let ws = previous_workspace(&db).await;
+        let node = public(ws).node("tool--00000000-0000-4000-8000-000000000000");
         let insert = "INSERT INTO node { id: $id, ws: $ws, node_type: 'tool', name: 'Tool 0', description: 'd', \
             source: 's', source_type: 'stix', tlp_rank: 1, confidence: 0.5, properties: '{}', status: 'active', \
             evidence: [$ws], evidence_tlp: [1], modified: d'2019-01-01T00:00:00Z', rev: 1, redistribution: 'allowed', \
             ingested_at: time::now() } RETURN NONE";
         let insert = db.query(insert).bind(("ws", ws));
-        let insert = insert.bind(("id", crate::store::rows::record("node", node)));
+        let insert = insert.bind(("id", record("node", node)));
         insert.await.unwrap().check().unwrap();
         drop(db);
 

@@ -7,7 +7,7 @@ use test_support::{extent, is_full};
 use super::*;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::store::rows::up_to_limit;
-use crate::store::{NotesWrite, StoredEntity, entity_id};
+use crate::store::{NotesWrite, StoredEntity};
 
 async fn fill(store: &Store, ws: Uuid, entities: usize) {
     for first in (0..entities).step_by(500) {
@@ -15,7 +15,7 @@ async fn fill(store: &Store, ws: Uuid, entities: usize) {
         for at in first..entities.min(first + 500) {
             let key = EntityKey::new("domain", &format!("host{at}.example")).unwrap();
             write.entities.push(StoredEntity {
-                id: entity_id(ws, &key),
+                id: store.ids_of(ws).entity(&key),
                 draft: EntityDraft {
                     name: key.value.clone(),
                     key,

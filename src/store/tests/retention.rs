@@ -178,7 +178,7 @@ fn finished_batches_end_with_their_entities_and_open_ones_never() {
             assert!(store.batch(tenant, id, Tlp::Red).await.unwrap().is_none());
         }
         for id in kept {
-            let (_, entities, _) = store.batch(tenant, id, Tlp::Red).await.unwrap().unwrap();
+            let (_, entities) = store.batch(tenant, id, Tlp::Red).await.unwrap().unwrap();
             assert_eq!(entities.len(), 1);
         }
         assert_eq!(rows(&store.db, "staged_entity").await.len(), kept.len());

@@ -22,7 +22,7 @@ use crate::domain::memory::note::{MAX_SOURCES, Note, NoteStatus};
 use crate::domain::memory::tier::{Tier, confidence_of};
 use crate::llm::ground::Haystack;
 use crate::search::{IndexDoc, embedding_text};
-use crate::store::{NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
+use crate::store::{NotesWrite, StoredEntity, StoredRelation};
 
 /// Cosine similarity from which an older note is shown to the model.
 const RELATED: f32 = 0.6;
@@ -212,7 +212,7 @@ fn add_mentions(memory: &Memory, write: &mut NotesWrite, note: &Note, found: &Me
         let (Some(&source), Some(&target)) = (ids.get(relation.source), ids.get(relation.target)) else {
             continue;
         };
-        let id = relation_id(memory.workspace, source, &relation.relationship, target);
+        let id = memory.ids.relation(source, &relation.relationship, target);
         if source != target
             && graph.relation(id).is_none()
             && !write.relations.iter().any(|known| known.id == id)
@@ -236,12 +236,12 @@ fn add_mentions(memory: &Memory, write: &mut NotesWrite, note: &Note, found: &Me
 fn known_entities(memory: &Memory, write: &mut NotesWrite, drafts: &[EntityDraft]) -> Vec<Uuid> {
     let graph = memory.graph();
     let mut known = |draft: &EntityDraft| {
-        let id = entity_id(memory.workspace, &draft.key);
+        let id = memory.ids.entity(&draft.key);
         if graph.has_entity(id) {
             return id;
         }
         let malware = draft.key.as_malware();
-        let malware = malware.map(|key| entity_id(memory.workspace, &key));
+        let malware = malware.map(|key| memory.ids.entity(&key));
         if let Some(malware) = malware.filter(|id| graph.has_entity(*id)) {
             return malware;
         }

@@ -16,7 +16,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::memory::digest::Digest;
 use crate::domain::memory::note::{Note, NoteStatus, RememberOutcome};
 use crate::search::IndexDoc;
-use crate::store::{NotesWrite, StoredEntity, StoredRelation, relation_id};
+use crate::store::{NotesWrite, StoredEntity, StoredRelation};
 
 /// The notes of one transaction, and everything else that it writes.
 #[derive(Default)]
@@ -172,7 +172,7 @@ impl Group {
             else {
                 continue;
             };
-            let id = relation_id(memory.workspace, source, &relation.relationship, target);
+            let id = memory.ids.relation(source, &relation.relationship, target);
             if graph.relation(id).is_none() && self.new_relations.insert(id) {
                 self.write.relations.push(StoredRelation {
                     id,

@@ -18,6 +18,7 @@ mod pipeline;
 mod prepare;
 mod question;
 mod queue;
+mod ranking;
 mod reasons;
 mod recall;
 mod relate;

@@ -9,13 +9,13 @@ use super::tuning::{PiiAction, Tuning};
 use super::wording::Wording;
 use crate::clock;
 use crate::domain::error::DomainError;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::memory::digest::{self, Digest};
 use crate::domain::memory::entity::{Mentions, mentions_in};
 use crate::domain::memory::note::{self, NewNote, Note};
 use crate::domain::memory::{injection, tier};
 use crate::domain::pii;
 use crate::search::{SearchIndex, embedding_text};
-use crate::store::entity_id;
 
 /// A note with everything derived from it before its turn to be written.
 pub(super) struct PreparedNote {
@@ -30,7 +30,7 @@ pub(super) struct PreparedNote {
 
 /// Derives what can be known about a note without looking at any other.
 pub(super) fn prepare(
-    ws: Uuid,
+    ids: WorkspaceIds,
     new: NewNote,
     tuning: &Tuning,
     index: Option<&SearchIndex>,
@@ -69,7 +69,7 @@ pub(super) fn prepare(
         mentions: mentions
             .entities
             .iter()
-            .map(|entity| entity_id(ws, &entity.key))
+            .map(|entity| ids.entity(&entity.key))
             .collect(),
         confidence: tier::confidence_of(tier),
         tier: tier.as_str().to_owned(),

@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::graph::{EntityState, MemoryGraph, Slot};
 use super::question::{NoteAnswer, QuestionAnswers, Stop};
-use super::recall::{RELATED, RankedNote, Ranking, phrases};
+use super::ranking::{RELATED, RankedNote, Ranking, phrases};
 use crate::domain::memory::why::{EntityStep, InterpretedQuestion, NamedEntity, NoteWhy};
 use crate::domain::why::{Evidence, Match, NamedBy, Shares};
 use crate::search::{Reasons, canonical_key};

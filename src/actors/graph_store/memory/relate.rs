@@ -8,7 +8,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::EntityDraft;
-use crate::store::{NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
+use crate::store::{NotesWrite, StoredEntity, StoredRelation};
 
 impl GraphCore {
     /// Writes one edge, and its two ends if they are new.
@@ -21,7 +21,7 @@ impl GraphCore {
         let now = clock::now();
         let mut write = NotesWrite::default();
         let mut end = |draft: EntityDraft| {
-            let id = entity_id(ws, &draft.key);
+            let id = memory.ids.entity(&draft.key);
             let known = memory.graph().has_entity(id);
             if !known && !write.entities.iter().any(|entity| entity.id == id) {
                 write.entities.push(StoredEntity {
@@ -33,7 +33,7 @@ impl GraphCore {
             id
         };
         let (source, target) = (end(message.source), end(message.target));
-        let id = relation_id(ws, source, &message.relationship, target);
+        let id = memory.ids.relation(source, &message.relationship, target);
         let known = memory.graph().relation(id).cloned();
         let confidence = message
             .properties

@@ -17,12 +17,15 @@ use super::tuning::TuningSource;
 use super::wording::{RecentNotes, Wording};
 use crate::actors::graph_store::core::GraphCore;
 use crate::domain::error::DomainError;
+use crate::domain::ids::WorkspaceIds;
 use crate::search::WorkspaceIndex;
 use crate::store::{NotesWrite, Store};
 
 /// In-process state of the memory.
 pub struct Memory {
     pub(super) workspace: Uuid,
+    /// The ids of its entities and their relations.
+    pub(super) ids: WorkspaceIds,
     pub(super) tuning: TuningSource,
     copy: Option<GraphCopy>,
     pub(super) graph: Arc<RwLock<MemoryGraph>>,
@@ -78,9 +81,10 @@ impl EnrichmentQueue {
 impl Memory {
     /// The memory of one workspace. With a copy of its graph, a start need not read the database; only for a database that
     /// no other process writes to.
-    pub fn new(workspace: Uuid, tuning: TuningSource, copy: Option<GraphCopy>) -> Self {
+    pub fn new(workspace: Uuid, ids: WorkspaceIds, tuning: TuningSource, copy: Option<GraphCopy>) -> Self {
         Self {
             workspace,
+            ids,
             tuning,
             copy,
             graph: Arc::default(),

@@ -16,7 +16,7 @@ use serde_json::{Map, json};
 use test_support::extent;
 use uuid::Uuid;
 
-use super::recall::Ranking;
+use super::ranking::Ranking;
 use super::*;
 use crate::actors::audit_writer::{AuditHandle, ListEntries};
 use crate::actors::graph_store::GraphEnvironment;
@@ -83,9 +83,10 @@ fn copied_to(
     copy: Option<PathBuf>,
     tuning: Tuning,
 ) -> Arc<GraphCore> {
-    let index = SearchIndex::open(dir, embedder(), IndexSettings::default()).unwrap();
+    let index = SearchIndex::open(dir, embedder(), IndexSettings::default(), store.id_secret()).unwrap();
     let copy = copy.map(|path| GraphCopy::open(path, workspace()));
-    let memory = Memory::new(workspace(), Arc::new(move || tuning.clone()), copy);
+    let ids = store.ids_of(workspace());
+    let memory = Memory::new(workspace(), ids, Arc::new(move || tuning.clone()), copy);
     let holds = IndexCoverage::Notes(Box::new(memory));
     Arc::new(GraphCore::new(
         Arc::clone(store),

@@ -63,15 +63,15 @@ impl GraphCore {
         notes: Vec<NewNote>,
         tuning: &Tuning,
     ) -> Result<Vec<Result<PreparedNote, DomainError>>, DomainError> {
-        let ws = memory.workspace;
+        let ids = memory.ids;
         let index = (!self.remote_model()).then(|| Arc::clone(&self.index));
         if notes.iter().map(|note| note.content.len()).sum::<usize>() <= SHORT {
-            let prepare = |note| prepare(ws, note, tuning, index.as_deref());
+            let prepare = |note| prepare(ids, note, tuning, index.as_deref());
             return Ok(notes.into_iter().map(prepare).collect());
         }
         let tuning = tuning.clone();
         blocking(move || {
-            let prepare = |note| prepare(ws, note, &tuning, index.as_deref());
+            let prepare = |note| prepare(ids, note, &tuning, index.as_deref());
             Ok(notes.into_iter().map(prepare).collect())
         })
         .await

@@ -49,7 +49,7 @@ async fn stored(core: &GraphCore, ws: Uuid) -> (Vec<IndexDoc>, u64) {
     let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
     let docs = nodes
         .iter()
-        .map(|stored| documents::of_stored(ws, stored))
+        .map(|stored| documents::of_stored(core.store.ids_of(ws), stored))
         .collect();
     (docs, changes.last().unwrap().rev)
 }
@@ -67,10 +67,10 @@ fn all_pages_of_a_write_are_searchable_by_words_and_by_vector() {
             let target = core.index_of(ws).await.unwrap();
             assert_eq!(target.len(), count);
             assert!(target.checkpoint() <= rev);
-            assert!(target.contains(
-                crate::domain::node::node_id(ws, "tool--00000000-0000-4000-8000-000000000002"),
-                rev
-            ));
+            let third = store
+                .ids_of(ws)
+                .node("tool--00000000-0000-4000-8000-000000000002");
+            assert!(target.contains(third, rev));
         }
         for n in [0, NODES_PER_PAGE, count - 1] {
             assert_eq!(

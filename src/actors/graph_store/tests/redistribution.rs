@@ -13,7 +13,6 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{Feed, Redistribution};
-use crate::domain::node::node_id;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession};
 use crate::domain::stix::ingest::StixDefaults;
@@ -100,7 +99,8 @@ impl Scene {
     /// A session whose results are these tools.
     async fn session(&self, tools: impl IntoIterator<Item = u32>) -> Uuid {
         let ws = self.by.workspace.id;
-        let node_ids: Vec<Uuid> = tools.into_iter().map(|n| node_id(ws, &id("tool", n))).collect();
+        let ids = self.store.ids_of(ws);
+        let node_ids: Vec<Uuid> = tools.into_iter().map(|n| ids.node(&id("tool", n))).collect();
         let session = RecallSession {
             id: Uuid::new_v4(),
             query: "q".into(),

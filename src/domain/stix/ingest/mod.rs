@@ -10,14 +10,15 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 mod definitions;
+mod earlier;
 mod planning;
 
-use self::definitions::Carriers;
+pub use self::earlier::{EarlierVersions, VersionMarking};
 use self::planning::ReferencedObjects;
 pub use self::planning::StixPlanning;
 use super::complete;
 pub use super::marking::Markings;
-use super::marking::{self, Conflict, ConflictReport, DefinitionLevel, ObjectMarking};
+use super::marking::{self, Conflict, ConflictReport, DefinitionLevel, KeptReport, ObjectMarking};
 use super::object::{flag, modified_of, text, type_of_id, unfit_text, visit_refs};
 use super::objects::{DroppedObject, Objects};
 use super::properties;
@@ -57,6 +58,8 @@ pub struct StixNode {
     pub tlp: Tlp,
     /// The marking that the object itself states.
     pub stated: Option<Tlp>,
+    /// What versions that came with it state, as far as it counts for this one. It raises a row and never lowers one.
+    pub earlier: Option<Tlp>,
     pub confidence: f64,
     pub status: NodeStatus,
     /// JSON text, so that properties are parsed per node, not for the whole bundle at once.
@@ -65,6 +68,8 @@ pub struct StixNode {
     pub raw: Vec<u8>,
     /// Its undefined markings.
     pub held_by: Vec<String>,
+    /// Its markings that others define, the undefined ones included.
+    pub carried: Vec<String>,
 }
 
 /// A STIX relationship between two objects that become nodes.
@@ -78,6 +83,8 @@ pub struct StixRelationship {
     pub tlp: Tlp,
     /// The marking that the object itself states.
     pub stated: Option<Tlp>,
+    /// As of a node.
+    pub earlier: Option<Tlp>,
     pub confidence: f64,
     pub active: bool,
     /// Its description as a passage of the search index, if the relationship is in force.
@@ -86,6 +93,8 @@ pub struct StixRelationship {
     pub raw: Vec<u8>,
     /// Its undefined markings.
     pub held_by: Vec<String>,
+    /// Its markings that others define, the undefined ones included.
+    pub carried: Vec<String>,
 }
 
 /// An object kept because others refer to it.
@@ -101,6 +110,8 @@ pub struct StixSupport {
     pub raw: Vec<u8>,
     /// Its undefined markings; of a marking-definition that can't leave as it is, its own id.
     pub held_by: Vec<String>,
+    /// As of a node.
+    pub carried: Vec<String>,
 }
 
 /// The contents of a bundle, ready for the store.
@@ -114,6 +125,8 @@ pub struct StixPlan {
     pub skips: SkipsByMarking,
     /// Objects that say another level than their markings.
     pub conflicts: ConflictReport,
+    /// Objects that keep the markings of earlier versions.
+    pub kept: KeptReport,
     /// The default marking, also needed for withheld objects that turn out to state none.
     pub default_tlp: Tlp,
 }
@@ -163,10 +176,11 @@ pub fn plan(objects: Objects, defaults: StixDefaults, known: Markings) -> StixPl
 struct Planner {
     defaults: StixDefaults,
     markings: Markings,
+    /// Versions that are not planned, because the bundle has newer ones.
+    earlier: EarlierVersions,
     /// Names of the bundle's identities, with the marking that each states for itself.
     sources: HashMap<String, (String, Tlp)>,
     plan: StixPlan,
-    carriers: Carriers,
     /// Ids referenced by accepted objects.
     referenced: HashSet<String>,
     /// The objects that are neither nodes nor relationships, by id.
@@ -192,10 +206,11 @@ impl PlacedObject {
 struct CheckedObject {
     raw: Map<String, Value>,
     tlp: Tlp,
+    /// Its level without other versions.
+    own_tlp: Tlp,
     stated: Option<Tlp>,
+    earlier: Option<Tlp>,
     held_by: Vec<String>,
-    /// Its level without the markings whose definitions are sent.
-    without_sent: Tlp,
     conflict: Option<Conflict>,
     confidence: f64,
 }
@@ -249,11 +264,19 @@ impl Planner {
     /// The marking of an object that may be invalid: RED if it can't be read.
     fn level_of(&self, object: &Map<String, Value>) -> Tlp {
         let marked = marking::object_marking(object, &self.markings, self.defaults.tlp);
-        marked.map_or(Tlp::Red, |marked| marked.tlp)
+        marked.map_or(Tlp::Red, |marked| {
+            let earlier = self.earlier_marking(object, &marked);
+            marked.tlp.max(earlier.tlp.unwrap_or(Tlp::White))
+        })
     }
 
-    /// Reports an object that the pass over the bundle dropped.
+    /// Reports an object that the pass over the bundle dropped. Its marking counts for the newer version of it.
     fn report_dropped(&mut self, dropped: DroppedObject) {
+        if let Some(version) = &dropped.version
+            && let Ok(marked) = marking::object_marking(version, &self.markings, self.defaults.tlp)
+        {
+            self.earlier.note(&dropped.id, self.version(version, &marked));
+        }
         let objects = dropped.marked_as.as_ref();
         let levels = objects.map(|objects| objects.iter().map(|object| self.level_of(object)).max());
         let size = SkippedSize {
@@ -286,9 +309,11 @@ impl Planner {
             properties,
             tlp: checked.tlp,
             stated: checked.stated,
+            earlier: checked.earlier,
             confidence: checked.confidence,
             raw: pack(raw),
             held_by: checked.held_by.clone(),
+            carried: marking::custom_refs(raw),
         })
     }
 
@@ -307,9 +332,11 @@ impl Planner {
             passage,
             tlp: checked.tlp,
             stated: checked.stated,
+            earlier: checked.earlier,
             confidence: checked.confidence,
             raw: pack(raw),
             held_by: checked.held_by.clone(),
+            carried: marking::custom_refs(raw),
         }
     }
 
@@ -334,24 +361,21 @@ impl Planner {
         let Value::Object(raw) = value else {
             return Err("must be an object".into());
         };
-        let ObjectMarking {
-            tlp,
-            stated,
-            undefined,
-            without_sent,
-            conflict,
-        } = marking::object_marking(&raw, &self.markings, self.defaults.tlp)?;
+        let marked = marking::object_marking(&raw, &self.markings, self.defaults.tlp)?;
+        let earlier = self.earlier_marking(&raw, &marked);
+        let floor = earlier.tlp.unwrap_or(Tlp::White);
         let confidence = match raw.get("confidence").and_then(Value::as_f64) {
             Some(percent) => percent / 100.0,
             None => self.defaults.confidence,
         };
         Ok(CheckedObject {
             raw,
-            tlp,
-            stated,
-            held_by: undefined,
-            without_sent,
-            conflict,
+            tlp: marked.tlp.max(floor),
+            own_tlp: marked.tlp,
+            stated: marked.stated,
+            earlier: earlier.stated,
+            held_by: marked.undefined,
+            conflict: marked.conflict,
             confidence,
         })
     }
@@ -409,9 +433,11 @@ impl Planner {
         }
     }
 
-    /// Notes which markings the object carries, and whether it says another level than they do.
+    /// Notes whether another level than the object's own counts.
     fn note_markings(&mut self, id: &str, checked: &CheckedObject) {
-        self.carriers.note(id, &checked.raw, checked.without_sent);
+        if checked.stated.is_none() {
+            self.plan.kept.note(id, checked.tlp, checked.own_tlp);
+        }
         if let Some(conflict) = checked.conflict {
             self.plan.conflicts.note(id, conflict);
         }
@@ -429,12 +455,13 @@ impl Planner {
             states: Some(level),
             raw: pack(object),
             held_by: vec![id.to_owned()],
+            carried: Vec::new(),
         })
     }
 
     fn support(&self, stix_id: String, checked: CheckedObject) -> StixSupport {
         let modified = modified_of(&checked.raw).unwrap_or(self.defaults.now);
-        let raw = pack(&checked.raw);
+        let (raw, carried) = (pack(&checked.raw), marking::custom_refs(&checked.raw));
         let (states, held_by) = match marking::level_of(&Value::Object(checked.raw)) {
             _ if type_of_id(&stix_id) != Some("marking-definition") => (None, checked.held_by),
             DefinitionLevel::Statement => (None, Vec::new()),
@@ -448,6 +475,7 @@ impl Planner {
             states,
             raw,
             held_by,
+            carried,
         }
     }
 }

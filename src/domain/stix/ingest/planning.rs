@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::definitions::Carriers;
 use super::{
-    ConflictReport, Markings, Objects, PlacedObject, Planner, SkipReport, SkipsByMarking, StixDefaults,
-    StixPlan, type_of_id,
+    ConflictReport, EarlierVersions, KeptReport, Markings, Objects, PlacedObject, Planner, SkipReport,
+    SkipsByMarking, StixDefaults, StixPlan, type_of_id,
 };
 use crate::domain::stix::objects::DroppedEntry;
+use crate::domain::tlp::Tlp;
 
 /// A plan in progress; [`super::plan`] makes one in a single call.
 pub struct StixPlanning {
@@ -38,6 +38,7 @@ impl StixPlanning {
         let mut planner = Planner {
             defaults,
             markings: known,
+            earlier: EarlierVersions::default(),
             sources: HashMap::new(),
             plan: StixPlan {
                 nodes: Vec::new(),
@@ -46,9 +47,9 @@ impl StixPlanning {
                 skipped: SkipReport::default(),
                 skips: SkipsByMarking::default(),
                 conflicts: ConflictReport::default(),
+                kept: KeptReport::default(),
                 default_tlp: defaults.tlp,
             },
-            carriers: Carriers::default(),
             referenced: HashSet::new(),
             unsupported: Vec::new(),
         };
@@ -97,10 +98,8 @@ impl StixPlanning {
 
     /// The plan; complete once `step` has returned false.
     pub fn finish(self) -> StixPlan {
-        let Planner {
-            mut plan, carriers, ..
-        } = self.planner;
-        carriers.settle(&mut plan.supporting);
+        let mut plan = self.planner.plan;
+        plan.settle_definitions(Tlp::Red);
         plan
     }
 }
@@ -138,7 +137,6 @@ mod tests {
 
     use super::*;
     use crate::domain::stix::ingest::plan;
-    use crate::domain::tlp::Tlp;
 
     #[test]
     fn a_plan_in_pieces_is_the_plan_in_one_go() {

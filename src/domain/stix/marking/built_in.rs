@@ -79,13 +79,19 @@ pub fn level_of_id(id: &str) -> Option<Tlp> {
 
 /// Whether the marking `id` has one definition only, which this service has: what a sender says of it is not asked.
 pub fn is_built_in(id: &str) -> bool {
-    let standard = TLP1.iter().chain(&TLP2).any(|(known, ..)| *known == id);
-    standard || id == AMBER_PK_ID
+    fixed_id(id).is_some_and(|id| id != OPENCTI_STRICT_ID)
 }
 
 /// Whether this service can export the marking `id` without having received it.
 pub fn has_definition(id: &str) -> bool {
-    id == OPENCTI_STRICT_ID || is_built_in(id)
+    fixed_id(id).is_some()
+}
+
+/// The id of [`has_definition`] as its definition writes it. Senders may write it in upper case.
+pub fn fixed_id(id: &str) -> Option<&'static str> {
+    let standard = TLP1.iter().chain(&TLP2).map(|(known, ..)| *known);
+    let mut fixed = standard.chain([AMBER_PK_ID, OPENCTI_STRICT_ID]);
+    fixed.find(|known| known.eq_ignore_ascii_case(id))
 }
 
 /// The marking ids for an object exported with level `tlp`.
@@ -102,7 +108,7 @@ pub fn refs_for(tlp: Tlp) -> &'static [&'static str] {
 
 /// The marking-definition object of an id of [`has_definition`].
 pub fn built_in_definition(id: &str) -> Option<Value> {
-    match id {
+    match fixed_id(id)? {
         AMBER_PK_ID => Some(statement(
             AMBER_PK_ID,
             "TLP:AMBER+PK",
@@ -113,7 +119,7 @@ pub fn built_in_definition(id: &str) -> Option<Value> {
             "TLP:AMBER+STRICT",
             "TLP:AMBER+STRICT",
         )),
-        _ => standard(id),
+        id => standard(id),
     }
 }
 

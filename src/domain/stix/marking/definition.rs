@@ -1,16 +1,16 @@
 //! What a marking-definition says about TLP.
 //!
 //! Rule: every sign of a TLP level in a definition counts, wherever a producer writes it and in any spelling, and the
-//! strictest sign wins. Producers write it as a definition of type `tlp`, as an extension, in the name, in a statement,
-//! or in properties of their own such as `x_opencti_definition`. A definition that speaks of TLP without a level that
+//! strictest sign wins. Producers write it as a definition of type `tlp`, as the type itself, as an extension, in the
+//! name, in a label, in a statement, or in properties of their own such as `x_opencti_definition`. A definition that speaks of TLP without a level that
 //! can be read is [`DefinitionLevel::Unreadable`], which is not the same as a statement without TLP.
 
 use serde_json::{Map, Value, json};
 
 use super::built_in::level_of_id;
 use crate::domain::extraction::tlp_hint;
-use crate::domain::stix::object::{format_timestamp, text, timestamp};
-use crate::domain::tlp::{Tlp, mentions_tlp};
+use crate::domain::stix::object::{format_timestamp, text, texts, timestamp};
+use crate::domain::tlp::{Tlp, level_of_tag, mentions_tlp};
 
 /// What a marking-definition says about TLP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,13 +23,12 @@ pub enum DefinitionLevel {
 }
 
 /// Properties that say nothing about the level: names of other objects, times, and the definition's own marking.
-const OTHER_PROPERTIES: [&str; 15] = [
+const OTHER_PROPERTIES: [&str; 14] = [
     "type",
     "id",
     "spec_version",
     "created",
     "modified",
-    "labels",
     "lang",
     "confidence",
     "revoked",
@@ -64,18 +63,31 @@ pub fn has_standard_type(definition: &Map<String, Value>) -> bool {
 
 /// A valid definition in place of one that is not valid STIX but states a level, so that the objects which carry it
 /// can leave with it.
-pub fn restated(id: &str, original: &Map<String, Value>, level: Tlp) -> Map<String, Value> {
+pub fn restate(id: &str, original: &Map<String, Value>, level: Tlp) -> Map<String, Value> {
     let created = text(original, "created").and_then(timestamp).unwrap_or_default();
     let name = text(original, "name").filter(|name| !name.trim().is_empty());
-    let restated = json!({
+    let definition = json!({
         "type": "marking-definition", "spec_version": "2.1", "id": id,
         "created": format_timestamp(created), "name": name.unwrap_or(level.as_str()),
         "definition_type": "statement", "definition": {"statement": level.as_str()},
     });
-    match restated {
-        Value::Object(restated) => restated,
+    match definition {
+        Value::Object(definition) => definition,
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
     }
+}
+
+/// The level that a text about anything mentions.
+fn level_in(written: &str) -> Option<Tlp> {
+    let spelled = Tlp::from_spelling(written).ok();
+    tlp_hint(written).max(spelled.filter(|_| mentions_tlp(written)))
+}
+
+/// What an object has where levels are expected.
+#[derive(Default)]
+struct Values {
+    readable: bool,
+    unreadable: bool,
 }
 
 /// The signs of a level found so far.
@@ -93,45 +105,73 @@ struct Signs {
 impl Signs {
     /// Reads the properties of an object; `about_tlp` when it stands where a level is expected.
     fn read(&mut self, object: &Map<String, Value>, about_tlp: bool) {
+        let mut found = Values::default();
         for (key, value) in object {
             if OTHER_PROPERTIES.contains(&key.as_str()) {
                 continue;
             }
+            if key == "labels" {
+                self.labels(object);
+                continue;
+            }
             if key.ends_with("definition_type") {
-                self.claimed |= value.as_str().is_some_and(mentions_tlp);
+                value.as_str().into_iter().for_each(|kind| self.words(kind));
                 continue;
             }
             // `definition` and `definition_type`, `x_opencti_definition` and `x_opencti_definition_type`.
-            let of_type = text(object, &format!("{key}_type")).is_some_and(mentions_tlp);
-            self.value(value, about_tlp || of_type || mentions_tlp(key));
+            let kind = text(object, &format!("{key}_type"));
+            // A type that states the level itself leaves none for the value.
+            let of_type = kind.is_some_and(|kind| mentions_tlp(kind) && level_in(kind).is_none());
+            let is_level = key.eq_ignore_ascii_case("tlp");
+            let mut values = Values::default();
+            self.value(value, about_tlp || of_type || mentions_tlp(key), &mut values);
+            self.unreadable |= is_level && values.unreadable;
+            found.readable |= values.readable;
+            found.unreadable |= values.unreadable;
         }
+        // Properties beside the one with the level, such as `tlp_version`, need not be levels.
+        self.unreadable |= found.unreadable && !found.readable;
     }
 
-    fn value(&mut self, value: &Value, about_tlp: bool) {
+    fn value(&mut self, value: &Value, about_tlp: bool, values: &mut Values) {
         match value {
-            Value::String(written) if about_tlp => self.level(written),
+            Value::String(written) if about_tlp => self.level(written, values),
             Value::String(written) => self.words(written),
             Value::Object(inner) => self.read(inner, about_tlp),
-            Value::Array(items) => items.iter().for_each(|item| self.value(item, about_tlp)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => self.unreadable |= about_tlp,
+            Value::Array(items) => {
+                let items = items.iter();
+                items.for_each(|item| self.value(item, about_tlp, values));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => values.unreadable |= about_tlp,
         }
     }
 
     /// A value that should be a level.
-    fn level(&mut self, written: &str) {
+    fn level(&mut self, written: &str, values: &mut Values) {
         self.claimed = true;
-        match Tlp::from_spelling(written).or_else(|_| tlp_hint(written).ok_or(())) {
-            Ok(level) => self.level = self.level.max(Some(level)),
-            Err(()) => self.unreadable = true,
+        match Tlp::from_spelling(written).ok().or_else(|| tlp_hint(written)) {
+            Some(level) => {
+                self.level = self.level.max(Some(level));
+                values.readable = true;
+            }
+            None => values.unreadable = true,
+        }
+    }
+
+    fn labels(&mut self, object: &Map<String, Value>) {
+        for stated in texts(object, "labels").filter_map(level_of_tag) {
+            self.claimed = true;
+            match stated {
+                Ok(level) => self.level = self.level.max(Some(level)),
+                Err(_) => self.unreadable = true,
+            }
         }
     }
 
     /// A text that may mention a level.
     fn words(&mut self, written: &str) {
-        let claimed = mentions_tlp(written);
-        let spelled = Tlp::from_spelling(written).ok().filter(|_| claimed);
-        self.level = self.level.max(tlp_hint(written)).max(spelled);
-        self.claimed |= claimed;
+        self.level = self.level.max(level_in(written));
+        self.claimed |= mentions_tlp(written);
     }
 
     fn result(self) -> DefinitionLevel {

@@ -20,10 +20,10 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use self::built_in::level_of_id;
 pub use self::built_in::{built_in_definition, has_definition, is_built_in, refs_for, well_known_level};
-pub use self::definition::{DefinitionLevel, has_standard_type, level_of, restated};
-pub use self::report::ConflictReport;
+use self::built_in::{fixed_id, level_of_id};
+pub use self::definition::{DefinitionLevel, has_standard_type, level_of, restate};
+pub use self::report::{ConflictReport, KeptReport};
 use super::object::{text, texts};
 use crate::domain::tlp::{Tlp, level_of_tag};
 
@@ -47,8 +47,6 @@ pub struct ObjectMarking {
     pub stated: Option<Tlp>,
     /// Undefined markings, without duplicates; the object is withheld from export until they are defined.
     pub undefined: Vec<String>,
-    /// The level that it would have without markings whose definitions are sent.
-    pub without_sent: Tlp,
     /// What it says of itself and what its markings say, where these differ.
     pub conflict: Option<Conflict>,
 }
@@ -89,7 +87,6 @@ pub fn object_marking(
     let own = own_level(object)?;
     let references = References::read(object, known);
     let stated = own.map(|(_, level)| level).max(references.level);
-    let without_sent = own.map(|(_, level)| level).max(references.built_in);
     let level = stated.unwrap_or(default);
     let conflict = own
         .zip(references.level)
@@ -102,7 +99,6 @@ pub fn object_marking(
         },
         stated,
         undefined: references.undefined,
-        without_sent: without_sent.unwrap_or(default),
         conflict: conflict.map(|((property, own), standard)| Conflict {
             property,
             own,
@@ -119,7 +115,7 @@ pub fn states_level(object: &Map<String, Value>) -> bool {
 
 /// The marking of a row after a definition that it waited for has become known. Only a definition that states a level
 /// lowers a row, and not below the level from which that definition is known: who can't know it must not see an effect.
-pub fn remarked(row: Tlp, read_anew: Tlp, states: Option<Tlp>, known_from: Tlp) -> Tlp {
+pub fn level_by_definition(row: Tlp, read_anew: Tlp, states: Option<Tlp>, known_from: Tlp) -> Tlp {
     match states {
         Some(_) => read_anew.max(known_from),
         None => read_anew.max(row),
@@ -188,8 +184,6 @@ fn level_of_labels(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
 struct References {
     /// The most restrictive level.
     level: Option<Tlp>,
-    /// The most restrictive level that an id alone states.
-    built_in: Option<Tlp>,
     undefined: Vec<String>,
 }
 
@@ -198,7 +192,6 @@ impl References {
         let mut read = Self::default();
         for id in marking_refs(object) {
             let (of_id, of_definition) = (level_of_id(id), known.get(id));
-            read.built_in = read.built_in.max(of_id);
             read.level = read.level.max(of_id).max(of_definition.copied().flatten());
             let is_undefined = of_id.is_none() && of_definition.is_none();
             if is_undefined && !read.undefined.iter().any(|seen| seen == id) {
@@ -211,6 +204,42 @@ impl References {
         }
         read
     }
+}
+
+/// The markings that an object refers to and that others define, without duplicates.
+pub fn custom_refs(object: &Map<String, Value>) -> Vec<String> {
+    let mut custom: Vec<String> = Vec::new();
+    for id in marking_refs(object).filter(|id| !is_built_in(id)) {
+        if !custom.iter().any(|seen| seen == id) {
+            custom.push(id.to_owned());
+        }
+    }
+    custom
+}
+
+/// Writes the references to markings with fixed ids as their definitions write the ids, each once. The definitions that
+/// came with ids of their own spelling are `kept`, and so are the references to them.
+pub fn write_fixed_ids(object: &mut Map<String, Value>, kept: impl Fn(&str) -> bool) {
+    let fix = |reference: &mut Value| {
+        let id = reference.as_str().filter(|id| !kept(id)).and_then(fixed_id);
+        if let Some(id) = id {
+            *reference = id.into();
+        }
+    };
+    if let Some(Value::Array(refs)) = object.get_mut("object_marking_refs") {
+        let mut written: Vec<Value> = Vec::new();
+        refs.iter_mut().for_each(fix);
+        refs.retain(|reference| {
+            let is_new = !written.contains(reference);
+            written.push(reference.clone());
+            is_new
+        });
+    }
+    let granular = object.get_mut("granular_markings").and_then(Value::as_array_mut);
+    let granular = granular.into_iter().flatten();
+    granular
+        .filter_map(|marking| marking.get_mut("marking_ref"))
+        .for_each(fix);
 }
 
 /// The markings that an object refers to, for the whole object or parts of it.

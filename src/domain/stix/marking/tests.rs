@@ -29,6 +29,7 @@ fn what_marks_a_level_reads_back_as_that_level() {
 /// Where producers write a level: OpenCTI as connector and as export, MISP, and others by name or statement.
 fn spelled(level: &str) -> Vec<Value> {
     let (prefixed, lower) = (format!("TLP:{level}"), level.to_lowercase());
+    let lower_tag = format!("tlp:{lower}");
     vec![
         json!({"definition_type": "statement", "definition": {"statement": "custom"},
             "x_opencti_definition_type": "TLP", "x_opencti_definition": prefixed}),
@@ -50,6 +51,11 @@ fn spelled(level: &str) -> Vec<Value> {
         json!({"extensions": {"extension-definition--11111111-1111-4111-8111-111111111111":
             {"extension_type": "property-extension", "tlp": lower}}}),
         json!({"x_tlp": level, "definition_type": "statement", "definition": {"statement": "ours"}}),
+        json!({"definition_type": "tlp", "definition": {"tlp": lower, "tlp_version": "2.0"}}),
+        json!({"definition_type": "TLP", "definition": {"TLP": prefixed, "description": "as agreed"}}),
+        json!({"definition_type": "tlp", "definition": {"tlp": {"level": lower, "version": 2}}}),
+        json!({"definition_type": prefixed, "definition": {"statement": "ours"}}),
+        json!({"labels": [lower_tag], "definition_type": "statement", "definition": {"statement": "ours"}}),
     ]
 }
 
@@ -83,6 +89,10 @@ fn signs_that_contradict_each_other_give_the_strictest_and_a_fixed_id_is_never_w
         ),
         (
             json!({"name": "TLP:WHITE", "definition_type": "tlp", "definition": {"tlp": "pink"}}),
+            Tlp::Amber,
+        ),
+        (
+            json!({"definition_type": "tlp", "definition": {"tlp": "pink", "note": "white"}}),
             Tlp::Amber,
         ),
         (
@@ -121,6 +131,7 @@ fn a_statement_is_no_level_and_an_unreadable_level_is_no_statement() {
         json!({"definition_type": "tlp", "definition": {"tlp": "pink"}}),
         json!({"definition_type": "tlp", "definition": {"tlp": 4}}),
         json!({"definition_type": "TLP"}),
+        json!({"labels": ["tlp:pink"]}),
         json!({"name": "TLP:PINK"}),
         json!({"x_opencti_definition_type": "TLP", "x_opencti_definition": "see cover"}),
         json!({"definition_type": "statement", "definition": {"statement": "TLP as on the cover"}}),
@@ -130,18 +141,18 @@ fn a_statement_is_no_level_and_an_unreadable_level_is_no_statement() {
 }
 
 #[test]
-fn a_restated_definition_is_valid_and_reads_as_its_level() {
+fn a_definition_that_is_restated_is_valid_and_reads_as_its_level() {
     for level in Tlp::ALL {
         for original in [
             json!({}),
             json!({"created": "2020-01-01T00:00:00Z", "name": "TLP:X", "definition_type": "TLP"}),
         ] {
-            let restated = Value::Object(restated(STRANGE, &object(original), level));
+            let restated = Value::Object(restate(STRANGE, &object(original), level));
             assert!(has_standard_type(&object(restated.clone())), "{restated}");
             let violations = crate::domain::stix::schema::StixValidator::shared().object(&restated);
             assert_eq!(violations, [], "{restated}");
         }
-        let restated = Value::Object(restated(STRANGE, &Map::new(), level));
+        let restated = Value::Object(restate(STRANGE, &Map::new(), level));
         assert_eq!(level_of(&restated), DefinitionLevel::Level(level));
     }
 }
@@ -296,7 +307,7 @@ fn only_a_definition_with_a_level_lowers_a_row_and_not_below_where_it_is_known()
         (Tlp::Amber, Tlp::Red, Some(Tlp::Red), Tlp::Green, Tlp::Red),
         (Tlp::Amber, Tlp::Red, None, Tlp::Green, Tlp::Red),
     ] {
-        assert_eq!(remarked(row, read_anew, states, known_from), want);
+        assert_eq!(level_by_definition(row, read_anew, states, known_from), want);
     }
 }
 
@@ -338,4 +349,25 @@ fn what_leaves_is_judged_by_the_strictest_marking_it_carries() {
             "{json}"
         );
     }
+}
+
+#[test]
+fn a_fixed_id_is_known_in_upper_case_and_written_as_its_definition_writes_it() {
+    let upper = |id: &str| {
+        let uuid = id.trim_start_matches("marking-definition--").to_uppercase();
+        format!("marking-definition--{uuid}")
+    };
+    for id in [WHITE, RED, refs_for(Tlp::AmberPk)[1]] {
+        assert!(is_built_in(&upper(id)) && has_definition(&upper(id)), "{id}");
+        assert_eq!(built_in_definition(&upper(id)).unwrap()["id"], id);
+    }
+    let mut sent = object(json!({"object_marking_refs": [upper(RED), STRANGE, RED],
+        "granular_markings": [{"marking_ref": upper(RED)}, {"lang": "de"}]}));
+    let unchanged = sent.clone();
+    write_fixed_ids(&mut sent, |_| true);
+    assert_eq!(sent, unchanged);
+    write_fixed_ids(&mut sent, |_| false);
+    let want = json!({"object_marking_refs": [RED, STRANGE],
+        "granular_markings": [{"marking_ref": RED}, {"lang": "de"}]});
+    assert_eq!(Value::Object(sent), want);
 }

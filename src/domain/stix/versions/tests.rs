@@ -2,6 +2,7 @@ use chrono::{DateTime, TimeDelta};
 use serde_json::json;
 
 use super::*;
+use crate::domain::ids::IdSecret;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
 
@@ -30,8 +31,8 @@ fn version(id: Uuid, tlp: Tlp, stored: i64) -> KgNode {
 
 #[test]
 fn one_version_of_an_object_stands_for_it() {
-    let ws = Uuid::from_u128(1);
-    let (first, beside) = (node_id(ws, OBJECT), Uuid::from_u128(2));
+    let ids = IdSecret::new(Uuid::from_u128(3), []).ids_of(Uuid::from_u128(1));
+    let (first, beside) = (ids.node(OBJECT), Uuid::from_u128(2));
     for (of_first, of_beside, stands) in [
         ((Tlp::Red, 1), (Tlp::Green, 2), first),
         ((Tlp::Red, 1), (Tlp::Red, 2), beside),
@@ -42,15 +43,11 @@ fn one_version_of_an_object_stands_for_it() {
             version(first, of_first.0, of_first.1),
             version(beside, of_beside.0, of_beside.1),
         ];
-        let gone = superseded(ws, &nodes);
-        let left: Vec<Uuid> = nodes
-            .iter()
-            .map(|node| node.id)
-            .filter(|id| !gone.contains(id))
-            .collect();
-        assert_eq!(left, [stands], "{of_first:?} {of_beside:?}");
+        let other = if stands == first { beside } else { first };
+        let want = HashMap::from([(other, stands)]);
+        assert_eq!(standing_versions(ids, &nodes), want, "{of_first:?} {of_beside:?}");
     }
     let mut other = version(beside, Tlp::Green, 1);
     other.source_type = "misp".into();
-    assert!(superseded(ws, [&version(first, Tlp::Red, 1), &other]).is_empty());
+    assert!(standing_versions(ids, [&version(first, Tlp::Red, 1), &other]).is_empty());
 }

@@ -62,6 +62,17 @@ fn held(by: &NodeDraft) -> MergedNode {
     })
 }
 
+/// Absorbs a draft as of the same source if it names that of the node.
+fn absorb(node: &mut MergedNode, draft: &NodeDraft) -> Result<Absorption, DomainError> {
+    let is_same = node.row.source == draft.source;
+    let source = if is_same {
+        DraftSource::Same
+    } else {
+        DraftSource::Other
+    };
+    node.absorb(draft, source)
+}
+
 fn properties(held: MergedNode) -> Value {
     serde_json::from_str(&held.into_row(DateTime::UNIX_EPOCH).properties).unwrap()
 }
@@ -76,7 +87,7 @@ fn a_source_that_says_more_at_a_stricter_marking_gives_the_node_marking_and_text
     );
     let more = draft("s", Tlp::Amber, "new", json!({"motive": "money", "tags": ["b"]}));
     let mut node = held(&first);
-    assert_eq!(node.absorb(&more).unwrap(), Absorption::Changed);
+    assert_eq!(absorb(&mut node, &more).unwrap(), Absorption::Changed);
     assert_eq!((node.row.tlp_rank, node.row.description.as_str()), (2, "new"));
     assert_eq!(
         properties(node),
@@ -84,7 +95,7 @@ fn a_source_that_says_more_at_a_stricter_marking_gives_the_node_marking_and_text
     );
     // The draft has a marking but no text: the node keeps its text.
     let mut node = held(&first);
-    node.absorb(&draft("s", Tlp::Red, "", json!({}))).unwrap();
+    absorb(&mut node, &draft("s", Tlp::Red, "", json!({}))).unwrap();
     assert_eq!((node.row.tlp_rank, node.row.description.as_str()), (4, "old"));
 }
 
@@ -92,9 +103,9 @@ fn a_source_that_says_more_at_a_stricter_marking_gives_the_node_marking_and_text
 fn a_node_takes_what_is_not_stricter_only_where_it_has_nothing() {
     let mut node = held(&draft("s", Tlp::Amber, "old", json!({"motive": "?"})));
     let other = draft("o", Tlp::Green, "new", json!({"motive": "money", "x": 1}));
-    assert_eq!(node.absorb(&other).unwrap(), Absorption::Changed);
+    assert_eq!(absorb(&mut node, &other).unwrap(), Absorption::Changed);
     assert_eq!((node.row.tlp_rank, node.row.description.as_str()), (2, "old"));
-    assert_eq!(node.absorb(&other).unwrap(), Absorption::Known);
+    assert_eq!(absorb(&mut node, &other).unwrap(), Absorption::Known);
     assert_eq!(properties(node), json!({"motive": "?", "x": 1}));
 }
 
@@ -102,7 +113,7 @@ fn a_node_takes_what_is_not_stricter_only_where_it_has_nothing() {
 fn a_text_that_the_node_may_not_take_is_a_record_of_its_own() {
     let restricted = draft("o", Tlp::Amber, "new", json!({"motive": "money"}));
     let mut node = held(&draft("s", Tlp::Green, "old", json!({})));
-    assert_eq!(node.absorb(&restricted).unwrap(), Absorption::TooRestricted);
+    assert_eq!(absorb(&mut node, &restricted).unwrap(), Absorption::TooRestricted);
     assert!(!node.is_changed());
     let kept = evidence_of_rejected(&restricted, &[evidence("misp", Tlp::Amber)]).unwrap();
     assert_eq!(
@@ -137,15 +148,15 @@ fn lists_stop_growing_and_the_second_title_of_an_article_is_an_alias() {
     let mut node = held(&first);
     let title = |n: usize| format!("title {n}");
     first.name = title(0);
-    node.absorb(&first).unwrap();
+    absorb(&mut node, &first).unwrap();
     // To add all of them one by one takes a debug build seconds.
     let more: Vec<String> = (1..MAX_UNITED - 50).map(title).collect();
     let mut many = draft("s", Tlp::Green, "", json!({ "aliases": more }));
     many.node_type = NodeType::Osint;
-    node.absorb(&many).unwrap();
+    absorb(&mut node, &many).unwrap();
     for n in MAX_UNITED - 50..MAX_UNITED + 100 {
         first.name = title(n);
-        node.absorb(&first).unwrap();
+        absorb(&mut node, &first).unwrap();
     }
     let aliases = properties(node)["aliases"].as_array().unwrap().clone();
     assert_eq!(aliases.len(), MAX_UNITED);
@@ -165,7 +176,7 @@ proptest! {
         };
         let mut node = held(&of(0, says[0]));
         for (n, said) in says.iter().enumerate().skip(1) {
-            node.absorb(&of(n, *said)).unwrap();
+            absorb(&mut node, &of(n, *said)).unwrap();
         }
         let rank = node.row.tlp_rank;
         let description = node.row.description.clone();

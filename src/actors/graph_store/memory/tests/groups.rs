@@ -176,7 +176,8 @@ fn what_a_dead_pipeline_left_in_flight_is_completed_from_the_database() {
         let copied = CopiedMemory::new().await;
         let core = copied.core();
         remember(&core, "A first note.").await;
-        let prepared = prepare(workspace(), note(BEACONS), &tuning(), Some(&core.index)).unwrap();
+        let of_entities = core.store.ids_of(workspace());
+        let prepared = prepare(of_entities, note(BEACONS), &tuning(), Some(&core.index)).unwrap();
         let id = prepared.note.id;
         let write = NotesWrite {
             notes: vec![(prepared.note, prepared.digest)],

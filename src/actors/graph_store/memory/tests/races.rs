@@ -71,7 +71,7 @@ fn equal_notes_at_the_same_moment_are_one() {
 async fn slip_in(core: &GraphCore, text: &str) -> Uuid {
     let memory = core.memory().await.unwrap();
     let state = core.state(workspace());
-    let prepared = prepare(workspace(), note(text), &tuning(), Some(&core.index)).unwrap();
+    let prepared = prepare(memory.ids, note(text), &tuning(), Some(&core.index)).unwrap();
     let id = prepared.note.id;
     let mut doc = documents::of_note(&prepared.note, 0);
     doc.vector.clone_from(&prepared.wording.vector);

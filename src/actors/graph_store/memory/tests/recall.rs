@@ -172,3 +172,58 @@ fn the_only_note_with_a_code_word_comes_first() {
         }
     });
 }
+
+#[test]
+fn a_statement_is_no_question_about_the_names_in_it() {
+    run(async {
+        let core = fresh(tuning()).await;
+        let notes = (0..40).map(|number| {
+            let mut note = note(&format!(
+                "Sandworm Team was in the news again, says report {number}."
+            ));
+            note.evolve = false;
+            note
+        });
+        tell(&core, notes.collect()).await;
+        let answer = remember(&core, "Sandworm used Industroyer.").await;
+        let wiping = remember(
+            &core,
+            "T0809: files are deleted and the disks of workstations are wiped so that they no longer start.",
+        )
+        .await;
+        let moving = remember(
+            &core,
+            "T0867: programs are copied to other workstations of the plant and run there to move laterally.",
+        )
+        .await;
+        for (query, want) in [
+            ("Sandworm Team used malware to wipe disks.", &wiping),
+            ("Sandworm Team used malware to wipe disks", &wiping),
+            (
+                "Sandworm has used a tool that wipes the disks of workstations.",
+                &wiping,
+            ),
+            ("Malware of the Sandworm Team wiped disks.", &wiping),
+            (
+                "Attackers of the Sandworm Team used tools to wipe disks of workstations.",
+                &wiping,
+            ),
+            (
+                "Adversaries used PsExec to move laterally across the workstations of the plant.",
+                &moving,
+            ),
+        ] {
+            // The note that shares name and verb may be as near, but nothing else.
+            let found = ids(&core, query, None).await;
+            assert!(found.iter().take(2).any(|id| *id == want.note_id), "{query}");
+        }
+        for query in [
+            "malware used by the Sandworm Team",
+            "Which malware did the Sandworm Team use to wipe disks?",
+            "list malware that Sandworm Team used",
+        ] {
+            let found = ids(&core, query, None).await;
+            assert_eq!(found.first(), Some(&answer.note_id), "{query}");
+        }
+    });
+}
