@@ -30,7 +30,7 @@ use super::term_weight::{ScoreGrid, TermWeight};
 use super::text::canonical_key;
 use super::top::Top;
 use super::union::{self, ScoredTerm};
-use crate::domain::node::node_id;
+use crate::domain::ids::WorkspaceIds;
 
 /// Length of a usual passage, in words.
 const PASSAGE_WORDS: f32 = 20.0;
@@ -162,7 +162,7 @@ pub(super) struct Keywords<'a> {
     pub(super) fields: &'a Fields,
     pub(super) fresh: &'a Memtable,
     pub(super) table: &'a Table,
-    pub(super) workspace: Uuid,
+    pub(super) ids: WorkspaceIds,
     /// The nodes over which words are counted: those that the caller may see.
     pub(super) groups: VisibleGroups,
 }
@@ -342,7 +342,11 @@ impl<'a> Keywords<'a> {
         let mut counts = self.fresh.nodes_with(name, word);
         for (segment, place) in self.segments.iter().zip(places) {
             if let Some(info) = place {
-                counts = counts.and(segment.counts.of_word(segment, (name, info), self.fresh)?);
+                let replaced = self.fresh.replaced_in(segment)?;
+                let replaced = replaced
+                    .as_ref()
+                    .map_or(&[][..], |replaced| replaced.docs.as_slice());
+                counts = counts.and(segment.counts.of_word(segment, (name, info), replaced)?);
             }
         }
         Ok(counts.seen_by(self.groups))
@@ -355,7 +359,11 @@ impl<'a> Keywords<'a> {
         }
         let mut words = self.fresh.words_of(name);
         for segment in self.segments.iter() {
-            words = words.and(segment.lengths()?.of(name));
+            let mut own = segment.lengths()?.of(name);
+            if let Some(replaced) = self.fresh.replaced_in(segment)? {
+                own = own.without(replaced.lengths.of(name));
+            }
+            words = words.and(own);
         }
         Ok(words.seen_by(self.groups) as f32 / nodes as f32)
     }
@@ -393,7 +401,7 @@ impl<'a> Keywords<'a> {
         if !is_stix_id(&id) {
             return None;
         }
-        let node = node_id(self.workspace, &id);
+        let node = self.ids.node(&id);
         Some(KeyedDoc {
             node,
             kind: KeyKind::Identifier,

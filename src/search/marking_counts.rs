@@ -66,6 +66,15 @@ impl MarkingCounts {
         self
     }
 
+    /// The first without the other.
+    pub(super) fn without(mut self, other: MarkingCounts) -> Self {
+        self.0
+            .iter_mut()
+            .zip(other.0)
+            .for_each(|(own, other)| *own = own.saturating_sub(other));
+        self
+    }
+
     /// The sum over the groups that a caller may see.
     pub(super) fn seen_by(&self, groups: VisibleGroups) -> u64 {
         let seen = self.0.iter().enumerate().filter(|(group, _)| groups.has(*group));

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tantivy::fieldnorm::FieldNormReader;
@@ -13,9 +14,12 @@ use uuid::Uuid;
 
 use super::analyzer::tokenize;
 use super::document::{IndexDoc, KeyKind};
+use super::error::SearchError;
 use super::keyword::KeyedDoc;
 use super::marking_counts::MarkingCounts;
+use super::replaced_docs::{ReplacedBySegment, ReplacedDocs};
 use super::schema::{body_of, keys_of, title_of};
+use super::segments::Segment;
 use super::term_weight::TermWeight;
 
 /// A text field of a document.
@@ -99,8 +103,9 @@ pub(super) struct Memtable {
     title: FieldPostings,
     body: FieldPostings,
     passage: FieldPostings,
-    /// Whether the text index holds an older version of any of them.
-    replaces_any: bool,
+    /// Those of which the text index holds an older version, in the order in which they came, and where that is.
+    replaced: Vec<Uuid>,
+    replaced_docs: ReplacedBySegment,
     keys: BTreeMap<String, Vec<(Slot, KeyKind)>>,
     /// Revision up to which the index is complete together with these documents.
     checkpoint: u64,
@@ -136,6 +141,9 @@ impl Memtable {
         };
         let older = self.slots.insert(doc.node_id, slot);
         let older = older.and_then(|slot| Some((slot, self.docs.get_mut(slot as usize)?)));
+        if known && older.is_none() {
+            self.replaced.push(doc.node_id);
+        }
         let replaces = older.map_or(known, |(slot, older)| {
             older.outdated = true;
             for words in [&mut self.title, &mut self.body, &mut self.passage] {
@@ -143,7 +151,6 @@ impl Memtable {
             }
             older.replaces
         });
-        self.replaces_any |= replaces;
         let class = doc.class();
         let all = Some(doc).filter(|doc| !doc.is_removal());
         let (passage, shown) = (
@@ -185,9 +192,12 @@ impl Memtable {
         self.slots.contains_key(&node)
     }
 
-    /// Whether the text index holds an outdated version of any node.
-    pub(super) fn replaces_any(&self) -> bool {
-        self.replaces_any
+    /// The documents of a segment that are outdated; `None` if no segment has any.
+    pub(super) fn replaced_in(&self, segment: &Segment) -> Result<Option<Arc<ReplacedDocs>>, SearchError> {
+        if self.replaced.is_empty() {
+            return Ok(None);
+        }
+        self.replaced_docs.of(segment, &self.replaced).map(Some)
     }
 
     fn words(&self, field: TextField) -> &FieldPostings {

@@ -34,6 +34,7 @@ mod query;
 mod rare;
 mod reasons;
 mod relations;
+mod replaced_docs;
 mod rows;
 mod schema;
 mod score_bounds;
@@ -78,6 +79,8 @@ pub use votes::{Vote, Votes};
 pub use workspace::{Step, StepFilter, WorkspaceIndex};
 use writers::WriterPool;
 
+use crate::domain::ids::IdSecret;
+
 /// Operator settings of the index.
 #[derive(Debug, Clone)]
 pub struct IndexSettings {
@@ -109,16 +112,19 @@ pub struct SearchIndex {
     embedder: Arc<dyn Embedder>,
     fingerprint: String,
     settings: IndexSettings,
+    id_secret: Arc<IdSecret>,
     slots: Mutex<HashMap<Uuid, Slot>>,
     writers: Arc<WriterPool>,
 }
 
 impl SearchIndex {
     /// Creates indexes under the directory, or in memory if there is none. No workspace is opened yet.
+    /// `id_secret` is what the ids of the nodes are made with.
     pub fn open(
         dir: Option<&Path>,
         embedder: Arc<dyn Embedder>,
         settings: IndexSettings,
+        id_secret: Arc<IdSecret>,
     ) -> Result<Self, SearchError> {
         if let Some(dir) = dir {
             crate::files::private_dir(dir)?;
@@ -135,6 +141,7 @@ impl SearchIndex {
             fingerprint,
             writers: Arc::new(WriterPool::new(settings.open_writers)),
             settings,
+            id_secret,
             slots: Mutex::new(HashMap::new()),
         })
     }
@@ -154,7 +161,7 @@ impl SearchIndex {
             dimension,
             &self.settings,
             self.writers.clone(),
-            workspace,
+            self.id_secret.ids_of(workspace),
         )?;
         let index = Arc::new(index);
         *open = Some(index.clone());

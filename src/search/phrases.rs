@@ -12,7 +12,7 @@ use super::analyzer::tokenize;
 use super::document::{CompiledFilter, KeyKind, is_entity};
 use super::error::SearchError;
 use super::keyword::Keywords;
-use super::rare::holders_of_rare;
+use super::rare::{RareQuery, holders_of_rare};
 use super::text::{canonical_key, host, refang, words};
 use crate::domain::stix::ingest::NODE_TYPES;
 
@@ -115,7 +115,12 @@ pub(super) fn find_named(
     let others = others
         .filter(|(at, _)| !taken.contains(at))
         .map(|(_, word)| *word);
-    named.add_rare(holders_of_rare(others, total, allowed, keywords)?);
+    let query = RareQuery {
+        text,
+        words: others.collect(),
+        total,
+    };
+    named.add_rare(holders_of_rare(&query, allowed, keywords)?);
     for (start, word) in words.into_iter().enumerate() {
         named.add_part((start, word), 1.0 / total, allowed, keywords)?;
     }

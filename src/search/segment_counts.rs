@@ -2,7 +2,8 @@
 //!
 //! The text index knows both for all documents together, deleted ones included. Here they are counted for those that
 //! stand: a rare word's list is read each time, and what a longer one says is kept as long as the segment lives. What
-//! is deleted later is taken off. If all documents of a segment have one marking, nothing need be read.
+//! is deleted later is taken off, and so is what newer documents in memory take the place of. If all documents of a segment
+//! have one marking, nothing need be read.
 
 use std::collections::HashMap;
 
@@ -15,7 +16,7 @@ use tantivy::{DocId, DocSet, SegmentReader, TERMINATED};
 use super::document::group_of;
 use super::error::SearchError;
 use super::marking_counts::MarkingCounts;
-use super::memtable::{Memtable, TextField};
+use super::memtable::TextField;
 use super::schema::Fields;
 use super::segments::Segment;
 
@@ -44,6 +45,15 @@ impl Lengths {
             TextField::Title => self.title,
             TextField::Body => self.body,
             TextField::Passage => MarkingCounts::default(),
+        }
+    }
+
+    /// The words of both together.
+    pub(super) fn and(self, other: Lengths) -> Self {
+        Lengths {
+            title: self.title.and(other.title),
+            body: self.body.and(other.body),
+            only_group: None,
         }
     }
 }
@@ -84,24 +94,27 @@ impl SegmentCounts {
         Some(deleted)
     }
 
-    /// How many nodes of the segment have a word, by marking, except those that are newer in memory. A common word
-    /// that they had counts until they are written.
+    /// How many nodes of the segment have a word, by marking, without those of these documents, in ascending order.
     pub(super) fn of_word(
         &self,
         segment: &Segment,
-        (name, info): (TextField, &TermInfo),
-        fresh: &Memtable,
+        word: (TextField, &TermInfo),
+        replaced: &[DocId],
     ) -> Result<MarkingCounts, SearchError> {
-        let is_rare = info.doc_freq < FROM;
-        if is_rare && fresh.replaces_any() {
-            let stands = |doc: DocId| !fresh.holds(segment.node(doc));
-            return count(segment, (name, info), stands);
-        }
+        let counts = self.of_indexed(segment, word)?;
+        without(counts, segment, word, replaced)
+    }
+
+    fn of_indexed(
+        &self,
+        segment: &Segment,
+        (name, info): (TextField, &TermInfo),
+    ) -> Result<MarkingCounts, SearchError> {
         if let Some(group) = segment.lengths()?.only_group.filter(|_| segment.deleted == 0) {
             return Ok(MarkingCounts::of_group(group, u64::from(info.doc_freq)));
         }
-        if is_rare {
-            return count(segment, (name, info), |_| true);
+        if info.doc_freq < FROM {
+            return count(segment, (name, info));
         }
         self.of_common_word(segment, (name, info))
     }
@@ -122,10 +135,11 @@ impl SegmentCounts {
         };
         let counts = match known {
             Some((counts, deleted)) if deleted.is_empty() => return Ok(counts),
-            Some((counts, deleted)) if deleted.len() * LOOK_UP < info.doc_freq as usize => {
-                without(counts, segment, (name, info), deleted)?
+            Some((counts, mut deleted)) if deleted.len() * LOOK_UP < info.doc_freq as usize => {
+                deleted.sort_unstable();
+                without(counts, segment, (name, info), &deleted)?
             }
-            Some(_) | None => count(segment, (name, info), |_| true)?,
+            Some(_) | None => count(segment, (name, info))?,
         };
         let mut state = self.0.lock();
         let is_older = state
@@ -143,18 +157,14 @@ impl SegmentCounts {
     }
 }
 
-/// Counts the documents with a word that are neither deleted nor left out by `stands`.
-fn count(
-    segment: &Segment,
-    (name, info): (TextField, &TermInfo),
-    stands: impl Fn(DocId) -> bool,
-) -> Result<MarkingCounts, SearchError> {
+/// Counts the documents with a word that are not deleted.
+fn count(segment: &Segment, (name, info): (TextField, &TermInfo)) -> Result<MarkingCounts, SearchError> {
     let words = segment.words(name);
     let mut counts = MarkingCounts::default();
     let mut docs = words.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
     let mut doc = docs.doc();
     while doc != TERMINATED {
-        if !segment.reader.is_deleted(doc) && stands(doc) {
+        if !segment.reader.is_deleted(doc) {
             counts.add(segment.class(doc), 1);
         }
         doc = docs.advance();
@@ -162,17 +172,19 @@ fn count(
     Ok(counts)
 }
 
-/// The counts without those of these documents that have the word.
+/// The counts without those of these documents, in ascending order, that have the word.
 fn without(
     mut counts: MarkingCounts,
     segment: &Segment,
     (name, info): (TextField, &TermInfo),
-    mut deleted: Vec<DocId>,
+    gone: &[DocId],
 ) -> Result<MarkingCounts, SearchError> {
-    deleted.sort_unstable();
+    if gone.is_empty() {
+        return Ok(counts);
+    }
     let words = segment.words(name);
     let mut docs = words.read_postings_from_terminfo(info, IndexRecordOption::Basic)?;
-    for doc in deleted {
+    for &doc in gone {
         if docs.doc() < doc {
             docs.seek(doc);
         }
@@ -213,5 +225,21 @@ pub(super) fn lengths(segment: &Segment, fields: &Fields) -> Result<Lengths, Sea
         }
     }
     lengths.only_group = groups.is_power_of_two().then(|| groups.trailing_zeros() as usize);
+    Ok(lengths)
+}
+
+/// Adds up the lengths of some of them.
+pub(super) fn lengths_of(segment: &Segment, fields: &Fields, docs: &[DocId]) -> Result<Lengths, SearchError> {
+    let reader = &segment.reader;
+    let (titles, bodies) = (
+        reader.get_fieldnorms_reader(fields.title)?,
+        reader.get_fieldnorms_reader(fields.body)?,
+    );
+    let mut lengths = Lengths::default();
+    for &doc in docs {
+        let class = segment.class(doc);
+        lengths.title.add(class, u64::from(titles.fieldnorm(doc)));
+        lengths.body.add(class, u64::from(bodies.fieldnorm(doc)));
+    }
     Ok(lengths)
 }

@@ -9,7 +9,7 @@ use tantivy::columnar::ColumnValues;
 use tantivy::index::SegmentId;
 use tantivy::postings::{Postings, TermInfo};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, IndexReader, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
+use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
 use super::document::{GONE, KeyKind};
@@ -113,6 +113,16 @@ impl Segment {
         }
     }
 
+    /// The lengths of these documents.
+    pub(super) fn lengths_of(&self, docs: &[DocId]) -> Result<Lengths, SearchError> {
+        segment_counts::lengths_of(self, &self.fields, docs)
+    }
+
+    /// Reads the lower halves of the ids of successive documents.
+    pub(super) fn read_lows(&self, first: DocId, lows: &mut [u64]) {
+        self.low.get_range(u64::from(first), lows);
+    }
+
     pub(super) fn node(&self, doc: DocId) -> Uuid {
         node_of(self.high.get_val(doc), self.low.get_val(doc))
     }
@@ -120,7 +130,6 @@ impl Segment {
 
 /// All segments of a commit.
 pub(super) struct Segments {
-    pub(super) searcher: Searcher,
     /// The largest first, as it most likely holds the best documents, which raise the threshold for the others.
     all: Vec<Arc<Segment>>,
 }
@@ -131,7 +140,7 @@ impl Segments {
     }
 
     /// Opens the segments that are not open yet.
-    fn open(searcher: Searcher, fields: &Fields, opened: &[Arc<Segment>]) -> Result<Self, SearchError> {
+    fn open(searcher: &Searcher, fields: &Fields, opened: &[Arc<Segment>]) -> Result<Self, SearchError> {
         let mut all = Vec::with_capacity(searcher.segment_readers().len());
         for reader in searcher.segment_readers() {
             let older = opened
@@ -143,49 +152,56 @@ impl Segments {
             });
         }
         all.sort_by_key(|segment| Reverse(segment.reader.max_doc()));
-        Ok(Segments { searcher, all })
+        Ok(Segments { all })
     }
 }
 
 /// The segments that searches have opened.
-#[derive(Default)]
 pub(super) struct SegmentCache(Mutex<CachedSegments>);
 
-#[derive(Default)]
 struct CachedSegments {
-    /// Those of the newest commit, once it has been searched.
+    /// The commit that searches see.
+    commit: Searcher,
+    /// Its segments, once it has been searched.
     newest: Option<Arc<Segments>>,
     /// All that are open. The newest commit has them too, unless they were merged.
     opened: Vec<Arc<Segment>>,
 }
 
 impl SegmentCache {
-    /// The segments of the newest commit.
-    pub(super) fn of(&self, reader: &IndexReader, fields: &Fields) -> Result<Arc<Segments>, SearchError> {
-        let searcher = reader.searcher();
-        let newest = searcher.generation().generation_id();
-        let is_newest = |known: &&Arc<Segments>| known.searcher.generation().generation_id() == newest;
-        let opened = {
+    pub(super) fn new(commit: Searcher) -> Self {
+        SegmentCache(Mutex::new(CachedSegments {
+            commit,
+            newest: None,
+            opened: Vec::new(),
+        }))
+    }
+
+    /// The segments of the commit that searches see.
+    pub(super) fn get(&self, fields: &Fields) -> Result<Arc<Segments>, SearchError> {
+        let (commit, opened) = {
             let known = self.0.lock();
-            if let Some(known) = known.newest.as_ref().filter(is_newest) {
+            if let Some(known) = &known.newest {
                 return Ok(Arc::clone(known));
             }
-            known.opened.clone()
+            (known.commit.clone(), known.opened.clone())
         };
-        let segments = Arc::new(Segments::open(searcher, fields, &opened)?);
-        *self.0.lock() = CachedSegments {
-            newest: Some(Arc::clone(&segments)),
-            opened: segments.all.clone(),
-        };
+        let generation = commit.generation().generation_id();
+        let segments = Arc::new(Segments::open(&commit, fields, &opened)?);
+        let mut known = self.0.lock();
+        if known.commit.generation().generation_id() == generation {
+            known.opened.clone_from(&segments.all);
+            known.newest = Some(Arc::clone(&segments));
+        }
         Ok(segments)
     }
 
-    /// Lets go of the files that the newest commit no longer has.
-    pub(super) fn forget_merged(&self, reader: &IndexReader) {
-        let searcher = reader.searcher();
-        let segments = searcher.segment_readers().iter();
+    /// Shows a newer commit to searches, and lets go of the files that it no longer has.
+    pub(super) fn show(&self, commit: Searcher) {
+        let segments = commit.segment_readers().iter();
         let newest: HashSet<SegmentId> = segments.map(SegmentReader::segment_id).collect();
         let mut known = self.0.lock();
+        known.commit = commit;
         known.newest = None;
         known
             .opened

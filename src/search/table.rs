@@ -301,14 +301,14 @@ impl Table {
 
     /// The query without its components along the vectors of these nodes, that is, the rest of its meaning.
     pub(super) fn without(&self, query: &[i8], nodes: impl Iterator<Item = Uuid>) -> Vec<i8> {
-        let mut nodes: Vec<Uuid> = nodes.collect();
-        if nodes.is_empty() {
+        let mut rows: Vec<usize> = nodes.filter_map(|node| self.row_of(node)).collect();
+        if rows.is_empty() {
             return query.to_vec();
         }
-        // In a fixed order, since each subtraction affects the next.
-        nodes.sort_unstable();
+        // In the order of the vectors, since each subtraction affects the next and the order of ids is random.
+        rows.sort_unstable_by_key(|row| self.rows.vector(*row));
         let mut rest: Vec<f32> = query.iter().map(|&x| f32::from(x)).collect();
-        for row in nodes.into_iter().filter_map(|node| self.row_of(node)) {
+        for row in rows {
             let (Some(head), Some(vector)) = (self.rows.head(row), self.rows.vector(row)) else {
                 continue;
             };

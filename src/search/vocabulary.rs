@@ -20,7 +20,15 @@ const REPORT_WORDS: &str = "\
     hacktivist cyberattack cybercrime cybercriminal cyberespionage cyber attacker adversary hacker extortion \
     defacement timestomping hijacking scripting toolkit toolset framework middleware firmware hypervisor \
     hostname subdomain metadata registry timestamp mitigation reconnaissance persistence escalation \
-    enumeration deserialization overflow misconfiguration unpatched vishing ddos whitelisting blacklisting";
+    enumeration deserialization overflow misconfiguration unpatched ddos whitelisting blacklisting";
+
+/// Common words of German, Dutch, French, Spanish, Portuguese, Italian, Polish and Russian that are rare in English texts.
+const FOREIGN_WORDS: &str = "\
+    der das und ist ein eine einen einem einer auf aus bei dem vom zum zur wie wer nicht sich auch wurde wurden haben gegen \
+    über für nach durch welche welcher welches het een voor niet naar tegen zijn wordt werd les du une aux et dans pour avec \
+    qui quel quelle quels contre ont el los las del por para como qué su sus fue contra una unos desde uma nos pelo pela foi \
+    ao não il gli della delle che sono hanno contro nella nie się jest przez oraz przeciwko \
+    и в на не что по для от из как или кто какие против";
 
 #[derive(Deserialize)]
 struct TokenizerFile {
@@ -45,6 +53,12 @@ static STEMS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     stems.dedup();
     stems
 });
+
+/// Whether a word is one of the commonest of another language.
+pub(super) fn is_foreign(word: &str) -> bool {
+    let word = word.to_lowercase();
+    FOREIGN_WORDS.split_whitespace().any(|foreign| foreign == word)
+}
 
 /// Whether a token of the analyser is that of an ordinary word. The first call takes some ten milliseconds.
 pub(super) fn is_ordinary(token: &str) -> bool {

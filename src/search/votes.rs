@@ -139,12 +139,17 @@ fn resemblance(cosine: Option<f32>) -> f32 {
     })
 }
 
-/// The weight of each passage by its ranks in the two legs.
+/// The weight of each passage by its ranks in the two legs. Passages that score the same have the same rank, since their
+/// order is that of random ids.
 fn weights(words: &[(Uuid, f32)], near: &[(Uuid, f32)]) -> HashMap<Uuid, f32> {
     let mut weights: HashMap<Uuid, f32> = HashMap::new();
     for (leg, share) in [(words, WORDS), (near, 1.0 - WORDS)] {
-        for (rank, (passage, _)) in leg.iter().enumerate() {
-            *weights.entry(*passage).or_default() += share * HALF_RANK / (rank as f32 + HALF_RANK);
+        let mut rank = 0.0;
+        for tied in leg.chunk_by(|(_, score), (_, next)| score.total_cmp(next).is_eq()) {
+            for (passage, _) in tied {
+                *weights.entry(*passage).or_default() += share * HALF_RANK / (rank + HALF_RANK);
+            }
+            rank += tied.len() as f32;
         }
     }
     weights
@@ -240,5 +245,7 @@ mod tests {
         let found = weights(&[(one, 9.0), (two, 5.0)], &[(one, 0.9), (three, 0.8)]);
         assert!((found[&one] - 1.0).abs() < 1e-6);
         assert!(found[&one] > found[&two] && found[&two] > found[&three]);
+        let tied = weights(&[(one, 9.0), (two, 5.0), (three, 5.0)], &[]);
+        assert_eq!(tied[&two].to_bits(), tied[&three].to_bits());
     }
 }

@@ -37,6 +37,7 @@ use super::segments::{SegmentCache, Segments};
 use super::storage;
 use super::table::{NodeState, Table};
 use super::writers::{WriterPool, WriterState};
+use crate::domain::ids::WorkspaceIds;
 
 /// Minimum writer heap accepted by the text index.
 const MIN_WRITER_HEAP: usize = 15_000_000;
@@ -52,7 +53,7 @@ struct QueuedWrite {
 
 /// The index of one workspace. All methods block; do not call them on async threads.
 pub struct WorkspaceIndex {
-    id: Uuid,
+    ids: WorkspaceIds,
     index: Index,
     reader: IndexReader,
     segments: SegmentCache,
@@ -82,15 +83,15 @@ impl WorkspaceIndex {
         dimension: usize,
         settings: &IndexSettings,
         writers: Arc<WriterPool>,
-        id: Uuid,
+        ids: WorkspaceIds,
     ) -> Result<Self, SearchError> {
         let opened = storage::open(dir, fingerprint, dimension)?;
         let visible = calibration::visible_nodes(&opened.table);
         Ok(WorkspaceIndex {
-            id,
+            ids,
             index: opened.index,
+            segments: SegmentCache::new(opened.reader.searcher()),
             reader: opened.reader,
-            segments: SegmentCache::default(),
             fields: opened.fields,
             dir: dir.map(Path::to_owned),
             table: RwLock::new(opened.table),
@@ -422,7 +423,7 @@ impl WorkspaceIndex {
         }
         // Releases the merged segments.
         self.reader.reload()?;
-        self.segments.forget_merged(&self.reader);
+        self.segments.show(self.reader.searcher());
         Ok(())
     }
 
@@ -458,13 +459,13 @@ impl WorkspaceIndex {
             fields: &self.fields,
             fresh,
             table,
-            workspace: self.id,
+            ids: self.ids,
             groups: allowed.groups(),
         }
     }
 
     pub(super) fn segments(&self) -> Result<Arc<Segments>, SearchError> {
-        self.segments.of(&self.reader, &self.fields)
+        self.segments.get(&self.fields)
     }
 }
 

@@ -251,26 +251,33 @@ fn scores_do_not_tell_of_older_versions() {
     let alone = index_with(0);
     alone.apply(shown.iter().map(newer).collect(), 1).unwrap();
     let expected = answers(&alone);
-    let index = index_with(0);
     let old = |docs: &[IndexDoc], tlp: Tlp| docs.iter().map(|doc| older(doc, tlp)).collect::<Vec<_>>();
-    // Hidden nodes were shown, and shown ones hidden.
-    index
-        .apply([old(&shown, Tlp::Red), old(&secret, Tlp::White)].concat(), 1)
-        .unwrap();
-    // What is known of words is brought up to date by each of these.
-    for part in shown.chunks(200).map(<[_]>::to_vec).chain([secret.clone()]) {
-        answers(&index);
-        index.apply(part.iter().map(newer).collect(), 2).unwrap();
+    let removal = |doc: &IndexDoc| IndexDoc::removal(doc.node_id, 10);
+    for fresh_docs in [0, 10_000] {
+        let index = index_with(fresh_docs);
+        // Hidden nodes were shown, and shown ones hidden.
+        index
+            .apply([old(&shown, Tlp::Red), old(&secret, Tlp::White)].concat(), 1)
+            .unwrap();
+        // What is known of words is brought up to date by each of these. They are small enough to stay in memory.
+        for part in shown.chunks(200).chain(secret.chunks(200)) {
+            answers(&index);
+            index.apply(part.iter().map(newer).collect(), 2).unwrap();
+        }
+        assert_same(
+            &index,
+            &expected,
+            &format!("{fresh_docs} in memory, all are newer"),
+        );
+        for part in secret.chunks(200) {
+            index.apply(part.iter().map(removal).collect(), 10).unwrap();
+        }
+        assert_same(
+            &index,
+            &expected,
+            &format!("{fresh_docs} in memory, hidden ones are removed"),
+        );
+        index.flush_older_than(std::time::Duration::ZERO).unwrap();
+        assert_same(&index, &expected, &format!("{fresh_docs} in memory, written"));
     }
-    assert_same(&index, &expected, "all are newer");
-    index
-        .apply(
-            secret
-                .iter()
-                .map(|doc| IndexDoc::removal(doc.node_id, 10))
-                .collect(),
-            10,
-        )
-        .unwrap();
-    assert_same(&index, &expected, "hidden ones are removed");
 }

@@ -2,11 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use test_support::extent;
+use test_support::{extent, is_full};
 
 use super::super::analyzer::{fold_accents, tokenize};
 use super::super::phrases::phrase_words;
 use super::super::text::{canonical_key, host, refang, split, words};
+use crate::domain::memory::intent::intent_of;
+use crate::domain::memory::similarity;
+use crate::domain::pii::strict;
+use crate::llm::ground::{Haystack, quote_names};
 
 /// Letters of scripts: Latin, Cyrillic, Chinese, Arabic, pictures and letters with combining marks.
 const PIECES: &[&str] = &["ab", "Ünïcode", "бг", "中文", "عرب", "🐻", "e\u{301}", "a1", "7"];
@@ -22,6 +26,8 @@ const TOKENS_PER_BYTE: usize = 2;
 const BYTES_PER_BYTE: usize = 40;
 /// A long text takes some tenths of a second in a debug build; a tokenizer that reads each suffix takes minutes.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest name that a language model may give.
+const MAX_NAME: usize = 200;
 
 /// A text of this many bytes at least.
 fn repeated(piece: &str, separator: &str, end: &str, length: usize) -> String {
@@ -98,6 +104,80 @@ fn a_word_of_a_megabyte_is_read_at_once() {
                 "{piece}{separator}: {tokens} tokens of {bytes} bytes"
             );
             assert!(taken < PATIENCE, "{piece}{separator} takes {taken:?}");
+        }
+    }
+}
+
+type Reader = (&'static str, fn(&str));
+
+/// What else splits whole texts into words: the rules of notes and questions, the proof of a model's answer, and the stricter
+/// search for personal data.
+const READERS: &[Reader] = &[
+    ("near-duplicates", |text| {
+        similarity::overlap(text, "");
+        similarity::containment(text, "");
+    }),
+    ("kind of a question", |text| {
+        intent_of(text);
+    }),
+    ("quotes", |text| {
+        let haystack = Haystack::new(text);
+        haystack.quote(text);
+        haystack.name(text);
+    }),
+    ("names in a quote", |text| {
+        let name: String = text.chars().take(MAX_NAME).collect();
+        quote_names(text, &format!("{name}x"));
+    }),
+    ("personal data, strictly", |text| drop(strict::kinds(text))),
+];
+/// Latin, Cyrillic, Chinese, Arabic, digits.
+const SCRIPTS: &[&str] = &["ab", "бг", "中文", "عرب", "7"];
+/// How many times as long a text ten times as long may take, at most. A tokenizer that reads each suffix takes a hundred
+/// times as long.
+const GROWTH: u32 = 40;
+/// Added to that, because other tests run at the same time.
+const SLACK: Duration = Duration::from_secs(1);
+const TRIES: usize = 4;
+
+/// Scripts, separators and lengths of texts: each separator with the scripts in turn, and in full with all of them.
+fn long_texts() -> Vec<(&'static str, &'static str, usize)> {
+    let mut all = Vec::new();
+    for (place, separator) in SEPARATORS.iter().enumerate() {
+        for (turn, script) in SCRIPTS.iter().enumerate() {
+            let is_turn = place % SCRIPTS.len() == turn;
+            if is_turn || is_full() {
+                let length = if is_turn {
+                    extent(100_000, 1_000_000)
+                } else {
+                    100_000
+                };
+                all.push((*script, *separator, length));
+            }
+        }
+    }
+    all
+}
+
+/// Whether a text takes longer than one of a tenth of its length lets expect.
+fn is_slower(read: fn(&str), text: &str, tenth: &str) -> bool {
+    let taken = |text: &str| {
+        let start = Instant::now();
+        read(text);
+        start.elapsed()
+    };
+    let most = GROWTH * taken(tenth) + SLACK;
+    taken(text) > most
+}
+
+#[test]
+fn the_time_of_each_reader_grows_with_the_length_of_a_text() {
+    for (script, separator, length) in long_texts() {
+        let tenth = repeated(script, separator, "com", length / 10);
+        let text = repeated(script, separator, "com", length);
+        for (name, read) in READERS {
+            let is_slow = (0..TRIES).all(|_| is_slower(*read, &text, &tenth));
+            assert!(!is_slow, "{name}: {length} bytes of {script}{separator}");
         }
     }
 }

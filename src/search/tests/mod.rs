@@ -21,6 +21,7 @@ use uuid::Uuid;
 use super::{
     EmbedError, Embedder, Facts, Filter, IndexDoc, IndexSettings, Mode, SearchIndex, WorkspaceIndex, quantize,
 };
+use crate::domain::ids::IdSecret;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
 
@@ -98,8 +99,13 @@ pub(super) fn open(dir: Option<&Path>) -> SearchIndex {
     open_with(dir, "word-hash", IndexSettings::default())
 }
 
+/// What the ids of nodes are made with.
+pub(super) fn id_secret() -> Arc<IdSecret> {
+    Arc::new(IdSecret::new(id(99), []))
+}
+
 pub(super) fn open_with(dir: Option<&Path>, embedder: &'static str, settings: IndexSettings) -> SearchIndex {
-    SearchIndex::open(dir, Arc::new(WordHash(embedder)), settings).unwrap()
+    SearchIndex::open(dir, Arc::new(WordHash(embedder)), settings, id_secret()).unwrap()
 }
 
 /// An in-memory index of these nodes.

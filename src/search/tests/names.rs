@@ -2,7 +2,6 @@
 
 use super::super::{KeyKind, StructuredQuery};
 use super::*;
-use crate::domain::node::node_id;
 
 fn library() -> Arc<WorkspaceIndex> {
     let mut docs = vec![
@@ -259,7 +258,7 @@ fn hashes_in_texts_are_found_whole_and_told_apart() {
 fn a_stix_id_that_gives_a_node_its_id_need_not_be_in_its_document() {
     let stix_id = "malware--31B940D4-6F77-4A6A-9026-81C1046B8F47".to_lowercase();
     let node = |workspace: u128, rev, tlp| IndexDoc {
-        node_id: node_id(id(workspace), &stix_id),
+        node_id: id_secret().ids_of(id(workspace)).node(&stix_id),
         rev,
         tlp,
         ..doc(1, "Quiet loader", "Steals credentials.")

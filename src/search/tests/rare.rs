@@ -90,3 +90,46 @@ fn ordinary_words_that_are_rare_by_accident_do_not_lead() {
     let hits = found(&index, query, Mode::Keyword, &all(), 10);
     assert_ne!(hits.first(), Some(&id(999)));
 }
+
+#[test]
+fn a_made_up_word_leads_in_a_long_question_and_an_identifier_in_a_long_text() {
+    let question = "Which kinds of malware leave a trace named zusuzuze on the agents, servers and drivers of remote networks?";
+    let statement =
+        "The malware left a trace named zusuzuze on the agents, servers and drivers of remote networks.";
+    let index = library("zusuzuze");
+    let first = |query: &str| found(&index, query, Mode::Keyword, &all(), 10).first().copied();
+    assert_eq!(first(question), Some(id(999)));
+    assert_ne!(first(statement), Some(id(999)));
+    let index = library("updmngr_k9");
+    let first = |query: &str| found(&index, query, Mode::Keyword, &all(), 10).first().copied();
+    let long = "Malware of some kind left traces on mail servers, power grids, windows services, admin panels, network drivers, \
+                user accounts, update agents and control systems, remote or not, and on other agents and servers of each \
+                report there was a file named updmngr_k9 beside the traces on remote agents and servers.";
+    assert_eq!(first(long), Some(id(999)));
+}
+
+#[test]
+fn words_of_a_language_that_the_vocabulary_does_not_know_do_not_lead() {
+    // Four nodes have what the query is about, so none of their words is rare.
+    let mut docs: Vec<IndexDoc> = (0..40)
+        .map(|number| {
+            let text = match number % 10 {
+                0 => "Schadsoftware greift Krankenhäuser und Stromnetze an, meldet der Bericht.",
+                _ => "Über das Wetter am Fluss und die Ernte im Tal wurde lange gesprochen.",
+            };
+            doc(number + 1, &format!("Bericht {number}"), text)
+        })
+        .collect();
+    let noise = "Die Bediener gingen von Anlage zu Anlage und öffneten Schalter von Hand. ".repeat(12);
+    docs.push(doc(
+        999,
+        "Anlage",
+        &format!("{noise} Ein Werkzeug lag dort, svcqx17 genannt. {noise}"),
+    ));
+    let index = holding(docs);
+    let first = |query: &str| found(&index, query, Mode::Keyword, &all(), 10).first().copied();
+    let query = "Schadsoftware greift Krankenhäuser und Stromnetze mit einem Werkzeug an";
+    assert_ne!(first(query), Some(id(999)));
+    assert_eq!(first(&format!("{query} svcqx17")), Some(id(999)));
+    assert_eq!(first("Werkzeug"), Some(id(999)));
+}

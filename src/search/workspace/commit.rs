@@ -160,9 +160,13 @@ impl WorkspaceIndex {
             prepared.commit()?;
         }
         self.reader.reload()?;
-        self.segments.forget_merged(&self.reader);
-        // Only the holder of the write lock adds documents, so nothing new is lost.
-        *self.fresh.write() = Memtable::default();
+        {
+            // At once, so that no search meets a document twice. Only the holder of the write lock adds documents, so
+            // nothing new is lost.
+            let mut fresh = self.fresh.write();
+            self.segments.show(self.reader.searcher());
+            *fresh = Memtable::default();
+        }
         self.checkpoint.store(checkpoint, Ordering::SeqCst);
         self.after_commit(writing, commit)
     }

@@ -40,7 +40,7 @@ impl WorkspaceIndex {
         let segments = self.index.searchable_segment_metas()?;
         if !self.is_visible(&segments) {
             self.reader.reload()?;
-            self.segments.forget_merged(&self.reader);
+            self.segments.show(self.reader.searcher());
         }
         let merging = writer.get_merge_policy().compute_merge_candidates(&segments);
         let many = select_merge(segments.iter().map(size));
