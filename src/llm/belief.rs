@@ -6,7 +6,7 @@ use super::answer::AnswerEntity;
 use super::ground::{Haystack, QuotePosition, quote_names};
 use crate::domain::naming::OTHER_KIND;
 use crate::domain::node::NodeType;
-use crate::domain::staging::ExtractedEntity;
+use crate::domain::staging::{ExtractedEntity, NOT_FOUND};
 
 /// Upper bound for any model finding, below that of an identifier in the text.
 pub const MAX_CONFIDENCE: f64 = 0.9;
@@ -14,7 +14,6 @@ pub const MAX_CONFIDENCE: f64 = 0.9;
 pub const MAX_INFERRED: f64 = 0.5;
 /// Upper bound if neither is in the text.
 pub const MAX_INVENTED: f64 = 0.2;
-pub const NOT_FOUND: &str = "not found in the text";
 
 /// Sets a model entity's confidence, span and warnings according to the evidence in the text.
 pub fn weigh_evidence(

@@ -2,18 +2,18 @@
 //! a tool is found with `dual_use: true` and a lower confidence, and waits for a review unless the text says that somebody
 //! used it.
 
+mod stated;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use regex::Regex;
-
 use super::gazetteer::canonical_name;
-use super::relations::{DOUBT_WORDS, sentence};
+use super::relations::sentence;
 use super::{EntityKind, Extractor, Mention};
 use crate::domain::node::NodeType;
 use crate::domain::staging::{DUAL_USE, DUAL_USE_UNSTATED, ExtractedEntity, Extraction};
-use crate::domain::with_ascii_edges;
+use stated::{PATTERNS, Surroundings};
 
 const DATA: &str = include_str!("../../../assets/dual_use.txt");
 
@@ -125,6 +125,24 @@ impl Mentions {
         }
     }
 
+    /// Whether the sentence says that somebody used what stands at this place of the text.
+    fn is_use_stated(&self, text: &str, span: &Range<usize>) -> bool {
+        let Some(patterns) = PATTERNS.as_ref() else {
+            return false;
+        };
+        let around = sentence(text, span.start, span.end);
+        let surroundings = Surroundings {
+            before: text.get(around.start..span.start).unwrap_or_default(),
+            after: text.get(span.end..around.end).unwrap_or_default(),
+            end: span.end - around.start,
+        };
+        let first_user = |within: Range<usize>| {
+            let user = self.first_user(around.start + within.start..around.start + within.end)?;
+            Some(user - around.start)
+        };
+        patterns.is_used(surroundings, &first_user)
+    }
+
     /// The first actor or malware from one place of the text to another.
     fn first_user(&self, within: Range<usize>) -> Option<usize> {
         let next = self.users.partition_point(|span| span.start < within.start);
@@ -135,7 +153,7 @@ impl Mentions {
 
 fn mark(entity: &mut ExtractedEntity, is_used: bool) {
     let was_marked = entity.properties.insert(PROPERTY.into(), true.into()).is_some();
-    let was_used = was_marked && !entity.is_unstated_dual_use();
+    let was_used = was_marked && !entity.warnings.iter().any(|warning| warning == DUAL_USE_UNSTATED);
     let is_used = is_used || was_used;
     entity.confidence = entity.confidence.min(if is_used { USED } else { NAMED });
     entity.warnings.retain(|warning| !warning.starts_with(DUAL_USE));
@@ -160,118 +178,6 @@ fn spans_of(text: &str, name: &str) -> Vec<Range<usize>> {
     };
     let spans = folded.match_indices(stem).map(|(at, found)| at..at + found.len());
     spans.filter(is_whole).take(MAX_MENTIONS).collect()
-}
-
-/// Words for what may be done with a program, as a verb before its name and as a participle.
-const VERBS: &str = "use|uses|used|using|utili[sz]es?|utili[sz]ed|utili[sz]ing|leverages?|leveraged|leveraging|employs?|\
-    employed|employing|abuses?|abused|abusing|misused|executes?|executed|executing|ran|runs?|running|launch(?:es)?|\
-    launched|launching|invokes?|invoked|invoking|deploys?|deployed|deploying|installs?|installed|installing|\
-    downloads?|downloaded|downloading|drops?|dropped|dropping|spawns?|spawned|spawning|started|calls|called|calling|\
-    relied on|relies on|connected with|exfiltrated with";
-const PARTICIPLES: &str = "used|utili[sz]ed|leveraged|abused|misused|employed|executed|run|launched|invoked|deployed|\
-    installed|downloaded|dropped|spawned|started|called";
-/// Words for who attacks, and for who works with the same programs.
-const ATTACKERS: &str = "attackers?|actors?|adversar(?:y|ies)|intruders?|hackers?|operators?|affiliates?|groups?|gangs?|\
-    crews?|criminals?|perpetrators?|insiders?|campaigns?|they|he|she|it|somebody|someone|malware|ransomware|\
-    trojan|backdoor|loader|dropper|implant|scripts?|payloads?|documents?|macros?|worm|samples?|botnet|infection|\
-    intrusion|apt[ -]?[0-9]+|fin[ -]?[0-9]+|unc[ -]?[0-9]+|ta[0-9]+|storm-[0-9]+|[a-z]+ (?:spider|panda|bear|kitten|blizzard|typhoon|sandstorm|sleet|tempest)";
-const OTHERS: &str = "(?-i:IT)|administrators?|admins?|customers?|employees|defenders?|analysts?|researchers?|responders?|we|you|\
-    our|help ?desks?|vendors?|developers?|engineers?|staff|technicians?|legitimate users?|many companies|organi[sz]ations";
-
-struct UsePatterns {
-    /// A verb, with the name as its object at the end.
-    active: Regex,
-    /// A preposition that makes the name a means, at the end.
-    means: Regex,
-    /// A heading of a list of tools, with the name in the list.
-    listed: Regex,
-    /// "use of" the name, at the end.
-    noun: Regex,
-    /// The passive, behind the name.
-    passive: Regex,
-    passive_by: Regex,
-    attackers: Regex,
-    others: Regex,
-    doubt: Regex,
-}
-
-static PATTERNS: LazyLock<Option<UsePatterns>> = LazyLock::new(|| {
-    let of = |text: &str| Regex::new(&with_ascii_edges(text)).ok();
-    Some(UsePatterns {
-        active: of(&format!(r"(?i)\b(?:{VERBS})\b[^.;:!?]{{0,120}}$"))?,
-        means: of(r"(?i)\b(?:via|through|by means of|with the help of|with the aid of)\b[^.;:!?,]{0,40}$")?,
-        listed: of(&format!(
-            r"(?i)\b(?:tools?|software|utilities|programs|binaries|lolbins|lolbas)\b[^.;!?]{{0,60}}\b(?:{PARTICIPLES}|observed|seen)\b[^.;!?]{{0,40}}:[^.;!?]{{0,200}}$"
-        ))?,
-        noun: of(r"(?i)\b(?:use|usage|abuse|misuse|execution|deployment|installation) of [^.;:!?]{0,60}$")?,
-        passive: of(&format!(
-            r"(?i)^[^.;:!?]{{0,80}}?\b(?:was|were|been|being|got)(?: [a-z]+){{0,2}} (?:{PARTICIPLES})\b"
-        ))?,
-        passive_by: of(&format!(
-            r"(?i)^[^.;:!?]{{0,80}}?\b(?:{PARTICIPLES}) by (?:[a-z0-9' -]{{0,40}})?"
-        ))?,
-        attackers: of(&format!(r"(?i)\b(?:{ATTACKERS})\b"))?,
-        others: of(&format!(r"(?i)\b(?:{OTHERS})\b"))?,
-        doubt: of(DOUBT_WORDS)?,
-    })
-});
-
-impl Mentions {
-    /// Whether the sentence says that somebody used what stands at this place of the text.
-    fn is_use_stated(&self, text: &str, span: &Range<usize>) -> bool {
-        let Some(patterns) = PATTERNS.as_ref() else {
-            return false;
-        };
-        let around = sentence(text, span.start, span.end);
-        let before = text.get(around.start..span.start).unwrap_or_default();
-        let after = text.get(span.end..around.end).unwrap_or_default();
-        let is_question = after.trim_end().ends_with('?');
-        if is_question || patterns.doubt.is_match(before) {
-            return false;
-        }
-        let first_user = |end: usize| {
-            let user = self.first_user(around.start..around.start + end)?;
-            Some(user - around.start)
-        };
-        patterns.is_used_by_attackers(before, first_user) || patterns.is_passively_used(before, after)
-    }
-}
-
-impl UsePatterns {
-    /// The first who is named acts: "The attackers called the help desk and used …", "Researchers who track APT41 used …".
-    /// `first_user` finds the first actor or malware before a place.
-    fn is_used_by_attackers(&self, before: &str, first_user: impl Fn(usize) -> Option<usize>) -> bool {
-        if self.listed.is_match(before) {
-            return !self.others.is_match(before);
-        }
-        let found = [&self.active, &self.means, &self.noun]
-            .into_iter()
-            .find_map(|pattern| pattern.find(before));
-        let Some(found) = found else {
-            return false;
-        };
-        let subject = before.get(..found.start()).unwrap_or_default();
-        let place = |pattern: &Regex| pattern.find(subject).map(|found| found.start());
-        let attacker = place(&self.attackers)
-            .into_iter()
-            .chain(first_user(found.start()));
-        match (attacker.min(), place(&self.others)) {
-            (Some(attacker), Some(other)) => attacker < other,
-            (Some(_), None) => true,
-            (None, _) => false,
-        }
-    }
-
-    fn is_passively_used(&self, before: &str, after: &str) -> bool {
-        if self.others.is_match(before) {
-            return false;
-        }
-        if let Some(by) = self.passive_by.find(after) {
-            return !self.others.is_match(by.as_str());
-        }
-        let passive = self.passive.find(after);
-        passive.is_some_and(|passive| !self.doubt.is_match(passive.as_str()))
-    }
 }
 
 #[cfg(test)]

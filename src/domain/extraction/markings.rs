@@ -4,8 +4,12 @@
 //! the forms in which documents are marked or readers are addressed: "stole confidential documents" and "the clusters
 //! do not share code" say nothing about the text itself.
 
+mod anchor;
+mod choices;
 mod layout;
+mod legend;
 mod levels;
+mod marks;
 mod stated;
 mod table;
 mod words;

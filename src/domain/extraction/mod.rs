@@ -12,6 +12,7 @@
 
 mod bitcoin;
 mod context;
+mod doubt;
 mod dual_use;
 mod entities;
 mod files;

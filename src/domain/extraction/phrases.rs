@@ -44,9 +44,6 @@ const VERBS: &[(Verb, &str, &str)] = &[
 const LABEL: &str = r"(?:threat |ransomware |hacking |hacker |espionage )?(?:group|gang|actors?|operators?|affiliates?|hackers|ransomware|malware|backdoor|trojan|loader|implant|campaign|collective|team|vulnerability|flaw|tool|framework|botnet|wiper|dropper)";
 const AUX: &str = r"(?:(?:has|have|had|is|are|was|were|been|also|often|frequently|commonly|recently|then|subsequently|primarily|actively|typically|previously|repeatedly|observed|seen|known|to) )*";
 const FILLER: &str = r"(?:(?:the|a|an|its|their|both|custom|new|known|popular|modular|malicious|public|publicly available|open-source|commercial|legitimate|critical|zero-day|command-and-control|c2|malware|tools?|backdoors?|ransomware|trojan|loader|implant|wiper|server|servers|at|domain|address|ip|host|vulnerability|flaw|technique|techniques|framework|payload|file|called|named|dubbed|known as|such as|including|like|tracked as|group|actor|threat|credential|dumping|dumper|variant|of|post-exploitation|remote access|infostealer|stealer) )*";
-/// Words that negate or qualify a statement.
-pub(super) const DOUBT: &str = r"(?i)\b(?:not|no|never|neither|nor|without|may|might|could|would|should|can|if|whether|unlikely|unclear|allegedly|reportedly|possibly|perhaps|suspected|suspects|likely|unconfirmed|denied|denies|deny|cannot|unrelated|rather than|instead of|claims|claimed|hypothetical|false|similar)\b|n't\b";
-
 /// Words before a name that keep it from being the subject of the following verb.
 pub(super) const NOT_A_SUBJECT: &[&str] = &[
     "unlike",
@@ -120,8 +117,6 @@ pub(super) static PATTERNS: LazyLock<Vec<RelationPattern>> = LazyLock::new(|| {
     }));
     patterns
 });
-pub(super) static DOUBTFUL: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&with_ascii_edges(DOUBT)).ok());
 pub(super) static LISTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)^["')]?(?:,|,? and|,? or|, as well as)(?: also)? (?:the )?["'(]?$"#).ok()
 });

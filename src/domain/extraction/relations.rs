@@ -9,9 +9,9 @@ use std::ops::Range;
 
 use crate::domain::node::wire_enum;
 
+use super::doubt::is_doubtful;
 use super::kind::{EntityKind, Mention};
-pub(super) use super::phrases::DOUBT as DOUBT_WORDS;
-use super::phrases::{ALIAS, CLAUSE, DOUBTFUL, LISTED, MEMBERS, NOT_A_SUBJECT, PATTERNS, RelationPattern};
+use super::phrases::{ALIAS, CLAUSE, LISTED, MEMBERS, NOT_A_SUBJECT, PATTERNS, RelationPattern};
 use super::source::is_one_of;
 
 wire_enum! {
@@ -62,7 +62,7 @@ pub fn stated_relations(text: &str, hits: &[Mention]) -> Vec<StatedRelation> {
             continue;
         };
         let sentence = sentence(text, left.1.span.start, right.1.span.end);
-        if !is_doubtful(text, &sentence) {
+        if !is_unsure(text, &sentence) {
             add(text, &visible, at, pattern, &sentence, &mut relations);
         }
     }
@@ -221,9 +221,10 @@ fn can_relate(subject: EntityKind, verb: Verb, object: EntityKind) -> bool {
     }
 }
 
-fn is_doubtful(text: &str, sentence: &Range<usize>) -> bool {
+/// Whether a sentence asks, denies or doubts.
+fn is_unsure(text: &str, sentence: &Range<usize>) -> bool {
     let words = text.get(sentence.clone()).unwrap_or_default();
-    words.trim_end().ends_with('?') || DOUBTFUL.as_ref().is_none_or(|regex| regex.is_match(words))
+    words.trim_end().ends_with('?') || is_doubtful(words)
 }
 
 /// The sentence around a span; bounded, so texts without full stops stay cheap.
@@ -284,6 +285,10 @@ mod tests {
         );
         assert_eq!(
             stated("The Fancy Bear group has deployed the X-Agent backdoor."),
+            one("APT28", "uses", "X-Agent")
+        );
+        assert_eq!(
+            stated("In May 2023 APT28 used X-Agent."),
             one("APT28", "uses", "X-Agent")
         );
         assert_eq!(

@@ -4,6 +4,7 @@
 //! what could be a name, and [`ParsedQuestion::plan`] takes the names that were found. What does not ask for related things,
 //! such as a sentence of a report, has no reading or no plan and is searched for by words and meaning alone.
 
+mod asking;
 mod description;
 mod interpretation;
 mod kind;
@@ -13,6 +14,7 @@ mod model_reading;
 mod noun_pairs;
 mod nouns;
 mod period;
+mod sentence;
 mod statement;
 #[cfg(test)]
 mod tests;
@@ -83,7 +85,7 @@ impl<'a> ParsedQuestion<'a> {
     pub fn of(text: &'a str, now: DateTime<Utc>) -> Option<Self> {
         let words = words::words(text);
         let no_names = |_| false;
-        let fits = words::asks(text, &words)
+        let fits = asking::asks(text, &words)
             && (!words::mentions(&words, no_names).is_empty()
                 || verbs::is_about_protection(&words, no_names)
                 || verbs::is_about_use(&words)
@@ -416,7 +418,7 @@ fn connect_kinds(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec
 
 /// How well a node's names fit the words that a question has for a thing: the share of the words that are part of them,
 /// and among equal ones the share of the name that the words make up; 0 if that is not enough to take the node for the
-/// thing. A code word among the words, such as `updmngr_k9`, must be part of the name: nothing else is meant by it.
+/// thing. An identifier among the words, such as `updmngr_k9`, must be part of the name: nothing else is meant by it.
 pub fn name_similarity<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f32 {
     let fitting = names
         .map(|name| shares(subject, name))
@@ -426,7 +428,7 @@ pub fn name_similarity<'n>(subject: &[&str], names: impl Iterator<Item = &'n str
 }
 
 /// Whether a word is an identifier by its form: letters with digits, or joined by `_` or `\\`.
-fn is_code_word(word: &str) -> bool {
+fn is_identifier(word: &str) -> bool {
     let has_letters = word.chars().any(char::is_alphabetic);
     has_letters && (word.chars().any(|c| c.is_ascii_digit()) || word.contains(['_', '\\']))
 }
@@ -436,7 +438,7 @@ fn shares(subject: &[&str], name: &str) -> (f32, f32) {
     let name = name.to_lowercase();
     if subject
         .iter()
-        .any(|word| is_code_word(word) && !name.contains(word))
+        .any(|word| is_identifier(word) && !name.contains(word))
     {
         return (0.0, 0.0);
     }

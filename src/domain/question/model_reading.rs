@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 
-use super::{Kind, ParsedQuestion, Period, QuestionPlan, connect_kinds, lexicon, words};
+use super::{Kind, ParsedQuestion, Period, QuestionPlan, asking, connect_kinds, lexicon, words};
 
 /// Fewest words of a question that only a language model may understand: fewer are names and other search terms.
 const MIN_WORDS: usize = 3;
@@ -60,7 +60,7 @@ pub fn is_beyond_rules(text: &str, now: DateTime<Utc>) -> bool {
             .is_some_and(|word| lexicon::OPENINGS.contains(&word.text.as_str()))
     };
     words.len() >= MIN_WORDS
-        && words::asks(text, &words)
+        && asking::asks(text, &words)
         && (text.trim_end().ends_with('?') || opens())
         && ParsedQuestion::of(text, now).is_none()
 }

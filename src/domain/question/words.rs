@@ -4,10 +4,9 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::lexicon::{
-    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, MASS, NOUNS, OPENINGS, OPERATED, PERSONS,
-    PLURALS, PREPOSITIONS, TECHNIQUES,
+    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, MASS, NOUNS, OPERATED, PERSONS, PLURALS,
+    PREPOSITIONS, TECHNIQUES,
 };
-use super::links::{LISTING, QUALIFIERS};
 
 /// A word without the punctuation around it.
 #[derive(Debug, Clone)]
@@ -219,83 +218,6 @@ fn is_plural(word: &str, singular: &str) -> bool {
     stem("s") == Some(singular)
         || stem("es") == Some(singular)
         || stem("ies").is_some_and(|stem| singular.strip_suffix('y') == Some(stem))
-}
-
-/// Longest question without a word or mark that asks, and longest one that only begins with what it asks for, in words.
-pub(super) const MAX_PLAIN: usize = 10;
-const MAX_PHRASE: usize = 20;
-/// Longest question, in words.
-const MAX_QUESTION: usize = 48;
-
-/// Whether the words ask rather than tell.
-pub(super) fn asks(text: &str, words: &[Word]) -> bool {
-    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    let opens =
-        OPENINGS.contains(&word(0)) || (PREPOSITIONS.contains(&word(0)) && OPENINGS.contains(&word(1)));
-    let ends_with = |mark| text.trim_end().ends_with(mark);
-    let ends = ends_with('.');
-    let first = usize::from(!ends && matches!(word(0), "all" | "any" | "known" | "other"));
-    let begins = |at: usize| mention_at(words, at).is_some_and(|mention| mention.many);
-    // "The 2015 attack on …: malware of the group behind it"
-    let after_mark = |at: usize| word_ends_in_arrow(words, at) && begins(at + 1);
-    let is_phrase =
-        || words.len() <= MAX_PHRASE && (begins(first) || (!ends && (0..words.len()).any(after_mark)));
-    let has_topic = matches!(word(0), "for" | "given" | "of");
-    let asks_later = || {
-        let mut mentions = mentions(words, |_| false).into_iter();
-        mentions.any(|mention| {
-            (!ends && asks_at(words, &mention)) || ((has_topic || !ends) && lists_at(words, &mention))
-        })
-    };
-    words.len() <= MAX_QUESTION
-        && (opens || words.len() <= MAX_PLAIN || ends_with('?') || is_phrase() || asks_later())
-}
-
-fn word_ends_in_arrow(words: &[Word], at: usize) -> bool {
-    words
-        .get(at)
-        .and_then(|word| word.mark)
-        .is_some_and(super::is_arrow)
-}
-
-/// Whether the words before a mention ask for a list, after a mark: "For the malware of …, list the techniques".
-fn lists_at(words: &[Word], mention: &KindMention) -> bool {
-    let before = words.get(..mention.at.start).unwrap_or_default();
-    let qualifies = |word: &&Word| QUALIFIERS.contains(&word.text.as_str());
-    let mut before = before.iter().rev().skip_while(qualifies);
-    let lists = before
-        .next()
-        .is_some_and(|word| LISTING.contains(&word.text.as_str()));
-    lists && before.next().is_some_and(Word::ends_part)
-}
-
-/// Whether the word before a mention within a text asks for it: "In the campaigns of …, which techniques …", "… is used by
-/// what groups". In "KillDisk, which malware researchers …" and "did not say what malware …" it only begins a clause.
-fn asks_at(words: &[Word], mention: &KindMention) -> bool {
-    let Some((before, asking)) = words
-        .get(..mention.at.start)
-        .and_then(|before| before.split_last())
-        .map(|(asking, before)| (before, asking.text.as_str()))
-    else {
-        return false;
-    };
-    let last = before.last();
-    let follows = |words: &[&str]| last.is_some_and(|last| words.contains(&last.text.as_str()));
-    match asking {
-        "what" => {
-            let is_last = mention.at.end == words.len();
-            is_last || follows(PREPOSITIONS) || follows(&["and"]) || last.is_some_and(Word::ends_part)
-        }
-        "which" => {
-            let opens = before
-                .first()
-                .is_some_and(|word| PREPOSITIONS.contains(&word.text.as_str()));
-            let only_part = before.iter().filter(|word| word.ends_part()).count() == 1;
-            let mark = last.and_then(|word| word.mark);
-            mark == Some(':') || (mark.is_some() && opens && only_part)
-        }
-        _ => false,
-    }
 }
 
 /// The word before a mention.

@@ -4,7 +4,8 @@ use super::*;
 use crate::domain::extraction::entities_of;
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
-use crate::llm::belief::{MAX_CONFIDENCE, MAX_INFERRED, MAX_INVENTED, NOT_FOUND};
+use crate::domain::staging::NOT_FOUND;
+use crate::llm::belief::{MAX_CONFIDENCE, MAX_INFERRED, MAX_INVENTED};
 
 fn said(name: &str, node_type: NodeType, quote: &str) -> AnswerEntity {
     AnswerEntity {

@@ -132,6 +132,8 @@ fn named(name: &str) -> char {
         "period" => '.',
         "comma" => ',',
         "semi" => ';',
+        "check" | "checkmark" => '✓',
+        "squ" | "square" => '☐',
         "NewLine" => '\n',
         "shy" | "zwj" | "zwnj" | "lrm" | "rlm" | "ZeroWidthSpace" | "NoBreak" => '\u{200b}',
         _ => ' ',
@@ -162,24 +164,49 @@ fn backslash(text: &str) -> Option<(char, usize)> {
 }
 
 /// The text without tags, link targets, forum codes and footnotes. Blocks of HTML become lines, cells of its tables
-/// begin with `|`.
+/// begin with `|`, boxes of its forms are signs.
 pub(super) fn strip(text: &str) -> String {
+    strip_to(text, |_| "")
+}
+
+/// The same with a blank for each of these, and with the tags that name TLP, since a marking may end at a tag or stand in
+/// one.
+pub(super) fn strip_to_words(text: &str) -> String {
+    strip_to(text, |part| {
+        let mut parts = part.as_bytes().windows(3);
+        let names_tlp = parts.any(|part| part.eq_ignore_ascii_case(b"tlp"));
+        if names_tlp && part.starts_with('<') {
+            part
+        } else {
+            " "
+        }
+    })
+}
+
+/// The text with what is left of each part that is no text.
+fn strip_to(text: &str, left: impl Fn(&str) -> &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut cursor = Cursor::new(text);
     let mut in_row = false;
     while let Some(c) = cursor.peek() {
         let rest = cursor.rest();
+        let mut sign = "";
         let length = match c {
-            '<' => tag(rest).map(|(name, length)| {
+            '<' => tag(rest).map(|(name, inner)| {
                 in_row = (in_row || name == "tr") && !matches!(name, "/tr" | "/table");
-                plain.push_str(break_of(name));
-                length
+                sign = meaning(name, inner);
+                inner.len() + "<>".len()
             }),
             '[' => code(rest),
             '(' if plain.ends_with(']') => target(rest),
             _ => None,
         };
         if let Some(length) = length {
+            plain.push_str(sign);
+            // A box has the level of its label, and that counts only if it is ticked.
+            if !sign.starts_with(' ') {
+                plain.push_str(left(rest.get(..length).unwrap_or_default()));
+            }
             cursor.skip_to(cursor.at() + length);
             continue;
         }
@@ -197,8 +224,8 @@ pub(super) fn is_line_end(c: char) -> bool {
     )
 }
 
-/// Name and length of the HTML tag at the start of the text.
-fn tag(text: &str) -> Option<(&str, usize)> {
+/// Name and content of the HTML tag at the start of the text.
+fn tag(text: &str) -> Option<(&str, &str)> {
     let inner = text.get(1..)?;
     if !inner.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '/' | '!' | '?')) {
         return None;
@@ -207,18 +234,35 @@ fn tag(text: &str) -> Option<(&str, usize)> {
     if inner.as_bytes().get(end) != Some(&b'>') {
         return None;
     }
-    let name = inner.get(..end)?;
-    let name = name.split(|c: char| c.is_whitespace()).next()?;
-    Some((name, end + 2))
+    let inner = inner.get(..end)?;
+    let name = inner.split(|c: char| c.is_whitespace()).next()?;
+    Some((name, inner))
 }
 
-fn break_of(name: &str) -> &'static str {
+/// What a tag stands for in plain text.
+fn meaning(name: &str, inner: &str) -> &'static str {
     match name.to_ascii_lowercase().trim_end_matches('/') {
+        "input" | "option" => choice(inner),
         "td" | "th" => "|",
         "br" | "p" | "/p" | "div" | "/div" | "li" | "/li" | "tr" | "/tr" | "dt" | "dd" | "hr" | "table"
         | "/table" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "/h1" | "/h2" | "/h3" | "/h4" | "/h5"
         | "/h6" | "blockquote" | "/blockquote" | "pre" | "/pre" | "ul" | "/ul" => "\n",
         _ => "",
+    }
+}
+
+/// The box that a tag of a form shows.
+fn choice(tag: &str) -> &'static str {
+    let tag = tag.to_ascii_lowercase();
+    let is_box = tag.starts_with("option") || tag.contains("checkbox") || tag.contains("radio");
+    let is_ticked = tag
+        .split_ascii_whitespace()
+        .filter_map(|attribute| attribute.split(['=', '/']).next())
+        .any(|name| matches!(name, "checked" | "selected"));
+    match (is_box, is_ticked) {
+        (true, true) => " ☑ ",
+        (true, false) => " ☐ ",
+        (false, _) => "",
     }
 }
 
@@ -289,8 +333,24 @@ mod tests {
             ("[b]TLP:[/b] RED[1]", "TLP: RED"),
             ("<tr>\n<td>TLP</td>\n<td>RED</td></tr>", "\n |TLP |RED\n"),
             ("[x] (y)", "[x] (y)"),
+            ("<input type=\"checkbox\" checked> RED", " ☑  RED"),
+            ("<input type=radio value=checked/> RED", " ☐  RED"),
+            ("<input name=checked> RED", " RED"),
+            ("<option selected=\"selected\">RED</option>", " ☑ RED"),
         ] {
             assert_eq!(strip(text), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn tags_divide_words_or_name_tlp() {
+        for (text, want) in [
+            ("<p><b class=tlp>RED</b>x</p>", "\n <b class=tlp>RED x\n "),
+            ("<td data-TLP='red'>x", "|<td data-TLP='red'>x"),
+            ("<input type=radio name=tlp>x", " ☐ x"),
+            ("TLP[1] [x](https://first.org/tlp)", "TLP  [x] "),
+        ] {
+            assert_eq!(strip_to_words(text), want, "{text:?}");
         }
     }
 }

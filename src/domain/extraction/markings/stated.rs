@@ -1,16 +1,19 @@
 //! Reads TLP markings however they are written.
 //!
 //! Rule: `TLP` and a level make a marking if nothing but layout, punctuation and words such as "level" stands between
-//! them. A level below AMBER would lower what nobody marked, so it needs a clearer form than one above. What takes a
-//! marking back ("not TLP:RED"), lists of all levels and compounds ("red team") are none.
+//! them, and of several levels the ticked one counts, or the stricter of two, while three or more are a list that states
+//! none. A level below AMBER would lower what nobody marked, so it needs a clearer form than one above, and none at all
+//! counts that others follow. What takes a marking back ("not TLP:RED") and compounds ("red team") are no marking.
 //!
-//! The look-ahead is bounded in words and ends at the next `TLP`, so each separator is read a constant number of times.
+//! The look-ahead is bounded in words and ends at the next `TLP`, apart from the few that an explanation of the levels may
+//! name, so each separator is read a bounded number of times.
 
-use super::layout::{decode, strip};
-use super::levels::{
-    is_key, is_not, is_strict_amber, is_verb, is_version, level_at, makes_compound, may_follow_not, named,
-    single, with_strict,
-};
+use super::anchor::{Anchor, is_taken_back};
+use super::choices::{Choices, Follow, is_compound};
+use super::layout::{decode, strip, strip_to_words};
+use super::legend;
+use super::levels::{LIST, is_joint, is_key, is_not, is_strict_amber, is_verb, is_version, level_at, named};
+use super::marks::{Mark, Marks, is_cross};
 use super::table;
 use super::words::{Link, Word, Words};
 use crate::domain::tlp::Tlp;
@@ -21,17 +24,14 @@ const BETWEEN: usize = 8;
 const UNKNOWN: usize = 3;
 /// Words before `TLP` that may take the marking back.
 const BEFORE: usize = 4;
-/// Levels from which on a list explains TLP.
-const LIST: usize = 3;
 
 /// The most restrictive TLP marking stated in the text.
 pub fn tlp_hint(text: &str) -> Option<Tlp> {
     let decoded = decode(text);
     let stripped = strip(&decoded);
-    // Attributes of tags state markings too.
-    let tagged = (stripped != decoded).then(|| strictest(&decoded)).flatten();
+    let tagged = (stripped != decoded).then(|| strictest(&strip_to_words(&decoded)));
     strictest(&stripped)
-        .max(tagged)
+        .max(tagged.flatten())
         .max(table::tlp_of_cells(&stripped))
 }
 
@@ -43,9 +43,10 @@ fn strictest(text: &str) -> Option<Tlp> {
         if let Some(anchor) = Anchor::at(&word, &mut words)
             && !is_taken_back(&word, &before)
         {
-            found = found
-                .max(anchor.level(words.clone()))
-                .max(in_front(&word, &before, &words));
+            found = found.max(in_front(&word, &before, &words));
+            let statement = Statement::at(&anchor, &word, &before, &words);
+            found = found.max(statement.level);
+            words = statement.end.unwrap_or(words);
         } else if word.text.starts_with(['a', 'A']) && is_strict_amber(&word, &words) {
             found = found.max(Some(Tlp::AmberPk));
         }
@@ -57,154 +58,114 @@ fn strictest(text: &str) -> Option<Tlp> {
     found
 }
 
-/// A word that names TLP.
-enum Anchor {
-    /// `TLP`, whose level may follow.
-    Alone,
-    /// A word with the level in it, such as `TLPRED`.
-    Level(Tlp),
+/// What one `TLP` states.
+struct Statement<'t> {
+    level: Option<Tlp>,
+    /// Where the words go on, if it is a form or an explanation that has been read as a whole.
+    end: Option<Words<'t>>,
 }
 
-impl Anchor {
-    /// The anchor that begins at a word; moves `words` behind it.
-    fn at(word: &Word<'_>, words: &mut Words<'_>) -> Option<Self> {
-        if !word
-            .text
-            .starts_with(|c: char| matches!(c, 't' | 'T') || !c.is_ascii())
-        {
-            return None;
+impl<'t> Statement<'t> {
+    /// The statement of the anchor that begins at `word`; `words` go on behind it.
+    fn at(anchor: &Anchor, word: &Word<'t>, before: &[Word<'t>], words: &Words<'t>) -> Self {
+        let marks = Marks::at_anchor(word, before.last());
+        if let Some((level, end)) = legend::read(anchor, word, marks.clone(), words.clone()) {
+            return Self::whole(level, end);
         }
-        let key = word.latin_key();
-        if key == "t" {
-            return spelled(words).then_some(Self::Alone);
+        match anchor {
+            Anchor::Level(level) => Self::one(Some(*level)),
+            Anchor::Alone => Self::after(marks, words.clone()),
         }
-        if key == "traffic" {
-            return full_name(words).then_some(Self::Alone);
-        }
-        if key == "trafficlightprotocol" {
-            return Some(Self::Alone);
-        }
-        let rest = key.strip_prefix("tlp")?;
-        let level = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-        if let Some(level) = named(level).filter(|level| *level >= Tlp::Amber || !word.has_small_letters()) {
-            return Some(Self::Level(with_strict(level, words)));
-        }
-        let alone = rest.is_empty() || is_version(rest) || is_key(rest) || is_camel(word.text);
-        alone.then_some(Self::Alone)
     }
 
-    fn level(&self, words: Words<'_>) -> Option<Tlp> {
-        match self {
-            Self::Level(level) => Some(*level),
-            Self::Alone => level_after(words),
+    fn one(level: Option<Tlp>) -> Self {
+        Self { level, end: None }
+    }
+
+    fn whole(level: Option<Tlp>, end: Words<'t>) -> Self {
+        Self {
+            level,
+            end: Some(end),
         }
+    }
+
+    /// The level that follows `TLP`, if the words up to it make it one.
+    fn after(mut marks: Marks, mut words: Words<'t>) -> Self {
+        let mut link: Option<Link> = None;
+        let (mut unknown, mut is_sentence) = (0, false);
+        for _ in 0..BETWEEN {
+            let Some(word) = words.next() else { break };
+            marks.see(word.gap);
+            let gap = Link::of(word.gap);
+            let so_far = link.map_or(gap, |link| link.then(gap));
+            link = Some(so_far);
+            // "TLP: x" is a value.
+            let is_value = word.gap.trim_end().ends_with([':', '=']);
+            if !is_value && is_cross(&word, &words) {
+                marks.mark(Mark::Tick);
+                continue;
+            }
+            let mut ahead = words.clone();
+            if Anchor::at(&word, &mut ahead).is_some() {
+                break;
+            }
+            if let Some(level) = level_at(&word, &mut ahead) {
+                let mention = Mention {
+                    word,
+                    level,
+                    link: so_far,
+                    unknown: unknown > 0,
+                    is_sentence,
+                };
+                return mention.statement(marks, ahead);
+            }
+            let key = word.key();
+            if is_not(&key) {
+                break;
+            }
+            marks.word();
+            is_sentence |= is_verb(&key);
+            if !is_key(&key) && !is_version(&key) {
+                unknown += 1;
+            }
+            if unknown > UNKNOWN {
+                break;
+            }
+        }
+        Self::one(None)
     }
 }
 
-/// Whether a word that begins with `TLP` goes on in camel case, as in `tlpLevel`.
-fn is_camel(text: &str) -> bool {
-    let mut chars = text.chars().skip(2);
-    let [p, next, after] = [chars.next(), chars.next(), chars.next()];
-    let upper = |c: Option<char>| c.is_some_and(char::is_uppercase);
-    upper(next) && (!upper(p) || after.is_some_and(char::is_lowercase))
-}
-
-fn spelled(words: &mut Words<'_>) -> bool {
-    let mut ahead = words.clone();
-    for want in ["l", "p"] {
-        let next = ahead.next();
-        let fits = |word: &Word<'_>| {
-            (word.follows_blank() || word.gap == ".") && single(word).as_deref() == Some(want)
-        };
-        if !next.as_ref().is_some_and(fits) {
-            return false;
-        }
-    }
-    *words = ahead;
-    true
-}
-
-fn full_name(words: &mut Words<'_>) -> bool {
-    let mut ahead = words.clone();
-    for want in ["light", "proto"] {
-        let near = |word: &Word<'_>| word.gap.len() <= 3 && word.key().starts_with(want);
-        if !ahead.next().as_ref().is_some_and(near) {
-            return false;
-        }
-    }
-    *words = ahead;
-    true
-}
-
-/// Whether the words before a marking say that it is none, as in "not marked TLP:RED".
-fn is_taken_back(anchor: &Word<'_>, before: &[Word<'_>]) -> bool {
-    let mut gap = *anchor;
-    for word in before.iter().rev() {
-        if !(gap.follows_blank() || gap.gap == "-") {
-            return false;
-        }
-        let key = word.key();
-        let shortened = key == "t" && matches!(word.gap, "'" | "’");
-        if is_not(&key) || shortened {
-            return true;
-        }
-        if !may_follow_not(&key) {
-            return false;
-        }
-        gap = *word;
-    }
-    false
-}
-
-/// The level in front of a bracketed `TLP`: "Distribution: RED (TLP)".
+/// The level in front of a bracketed `TLP`: "Distribution: RED (TLP)", "RED (TLP 2.0)".
 fn in_front(anchor: &Word<'_>, before: &[Word<'_>], words: &Words<'_>) -> Option<Tlp> {
     let opens = matches!(anchor.gap.trim_start(), "(" | "[" | "{");
+    let mut words = words.clone();
+    while words.peek().is_some_and(|word| {
+        (word.follows_blank() || word.gap == ".") && (is_version(&word.key()) || is_key(&word.key()))
+    }) {
+        words.next();
+    }
     let closes = matches!(words.following(), Some(')' | ']' | '}'));
     let last = before.last().filter(|_| opens && closes)?;
-    let level = named(&last.latin_key())?;
-    (level >= Tlp::Amber || !last.begins_small()).then_some(level)
-}
-
-/// The level that follows `TLP`, if the words up to it make it one.
-fn level_after(mut words: Words<'_>) -> Option<Tlp> {
-    let mut link: Option<Link> = None;
-    let (mut unknown, mut is_sentence) = (0, false);
-    for _ in 0..BETWEEN {
-        let word = words.next()?;
-        let gap = Link::of(word.gap);
-        let so_far = link.map_or(gap, |link| link.then(gap));
-        let mut ahead = words.clone();
-        if Anchor::at(&word, &mut ahead).is_some() {
-            return None;
+    let mut levels = vec![named(&last.latin_key())?];
+    // The levels of a list before it.
+    for word in before.iter().rev().skip(1) {
+        let key = word.latin_key();
+        match named(&key) {
+            Some(level) if !levels.contains(&level) => levels.push(level),
+            Some(_) => {}
+            None if is_joint(&key) => {}
+            None => break,
         }
-        if let Some(level) = level_at(&word, &mut ahead) {
-            let written = Written {
-                word,
-                level,
-                link: so_far,
-                unknown: unknown > 0,
-                is_sentence,
-            };
-            return written.is_marking(&ahead).then_some(level);
-        }
-        let key = word.key();
-        if is_not(&key) {
-            return None;
-        }
-        is_sentence |= is_verb(&key);
-        if !is_key(&key) && !is_version(&key) {
-            unknown += 1;
-        }
-        if unknown > 0 && (unknown > UNKNOWN || so_far.line || so_far.sentence) {
-            return None;
-        }
-        link = Some(so_far);
     }
-    None
+    let level = levels.iter().copied().max()?;
+    let is_sure = levels.len() == 1 && !last.begins_small();
+    (levels.len() < LIST && (level >= Tlp::Amber || is_sure)).then_some(level)
 }
 
-/// A level as it follows `TLP`.
-struct Written<'t> {
+/// The first level behind `TLP`.
+#[derive(Clone, Copy)]
+struct Mention<'t> {
     word: Word<'t>,
     level: Tlp,
     link: Link,
@@ -214,15 +175,36 @@ struct Written<'t> {
     is_sentence: bool,
 }
 
-impl Written<'_> {
+impl<'t> Mention<'t> {
+    /// What it states together with the levels that follow; `words` go on behind it.
+    fn statement(self, marks: Marks, words: Words<'t>) -> Statement<'t> {
+        let choices = Choices::read(self.word, self.level, !self.link.line, marks, words.clone());
+        if let Some(ticked) = choices.form() {
+            return Statement::whole(ticked, choices.end());
+        }
+        if choices.is_list() {
+            return Statement::whole(None, choices.end());
+        }
+        let is_marking = |level: &Tlp| {
+            Self {
+                level: *level,
+                ..self
+            }
+            .is_marking(&words)
+        };
+        Statement::one(choices.level().filter(is_marking))
+    }
+
     /// Whether it is the marking of something; `words` go on behind it.
     fn is_marking(&self, words: &Words<'_>) -> bool {
         let Self { word, link, .. } = self;
         let lowers = self.level < Tlp::Amber;
         let alone = words.is_at_end();
         let in_capitals = !word.has_small_letters();
-        // "TLP of this report: RED", "The TLP of this report is RED".
-        let introduced = link.colon && (alone || in_capitals) || self.is_sentence && in_capitals;
+        let is_name = word.text.starts_with(char::is_uppercase);
+        // "TLP of this report: RED", "The TLP of this report is Red".
+        let introduced = link.colon && (alone || in_capitals)
+            || self.is_sentence && (in_capitals || is_name && !lowers && !self.is_part_of_name(words));
         if self.unknown && (!introduced || link.line || link.sentence) {
             return false;
         }
@@ -230,7 +212,6 @@ impl Written<'_> {
         if !link.colon && (link.line || link.sentence) && !alone && !in_capitals {
             return false;
         }
-        let is_name = word.text.starts_with(char::is_uppercase);
         if lowers && !is_name && (self.is_sentence || !(link.colon || alone)) {
             return false;
         }
@@ -242,46 +223,23 @@ impl Written<'_> {
         {
             return false;
         }
-        !self.is_compound(words) && !is_list(self.level, words.clone())
+        !self.is_of_compound(words)
     }
 
-    /// Whether it is something else in its colour: "red team".
-    fn is_compound(&self, words: &Words<'_>) -> bool {
-        let is_plain = self.link.colon && self.level >= Tlp::Amber || !self.word.has_small_letters();
-        if is_plain && !self.link.line {
-            return false;
-        }
-        let joins = |next: &Word<'_>| next.follows_blank() || next.gap == "-";
-        let next = words.peek().filter(joins);
-        next.is_some_and(|next| makes_compound(self.level, &next.key()))
+    /// Whether a name follows that it may be part of: "Red Lion".
+    fn is_part_of_name(&self, words: &Words<'_>) -> bool {
+        Follow::of(&self.word, words) == Follow::Name
     }
-}
 
-/// Whether more levels follow, as where a text explains TLP.
-fn is_list(first: Tlp, mut words: Words<'_>) -> bool {
-    let mut listed = vec![first];
-    while let Some(word) = words.next() {
-        let between = word
-            .gap
-            .chars()
-            .all(|c| c.is_whitespace() || matches!(c, ',' | '/' | '"' | '\'' | '`' | '*'));
-        let level = level_at(&word, &mut words);
-        let and = matches!(
-            word.key().as_str(),
-            "and" | "or" | "und" | "oder" | "et" | "ou" | "y" | "o" | "e" | "и"
-        );
-        match level {
-            Some(level) if between => {
-                if !listed.contains(&level) {
-                    listed.push(level);
-                }
-            }
-            None if between && and => {}
-            Some(_) | None => break,
-        }
-        if listed.len() >= LIST {
-            return true;
-        }
+    /// Whether it is something else in its colour: "red team", "WHITE PAPER".
+    fn is_of_compound(&self, words: &Words<'_>) -> bool {
+        let in_capitals = !self.word.has_small_letters();
+        let goes_on_small = words.peek().is_some_and(|next| next.begins_small());
+        let is_plain = if self.level < Tlp::Amber {
+            self.link.colon && in_capitals && goes_on_small
+        } else {
+            self.link.colon || in_capitals
+        };
+        (!is_plain || self.link.line) && is_compound(self.level, words)
     }
-    false
 }

@@ -2,6 +2,27 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod forms;
+mod lists;
+mod properties;
+
+const RED: Option<Tlp> = Some(Tlp::Red);
+const STRICT: Option<Tlp> = Some(Tlp::AmberPk);
+const AMBER: Option<Tlp> = Some(Tlp::Amber);
+const GREEN: Option<Tlp> = Some(Tlp::Green);
+const WHITE: Option<Tlp> = Some(Tlp::White);
+
+/// Fails with each text that has another marking.
+fn check(cases: &[(&str, Option<Tlp>)]) {
+    let wrong: Vec<String> = cases
+        .iter()
+        .map(|(text, want)| (text, tlp_hint(text), want))
+        .filter(|(_, found, want)| found != *want)
+        .map(|(text, found, want)| format!("{text:?} is {found:?}, not {want:?}"))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn the_rules_compile() {
     assert!(PHRASES.iter().all(|(_, regex)| regex.is_some()));
@@ -107,6 +128,8 @@ const LAYOUTS: &[&str] = &[
     "Traffic-Light-Protocol RED",
     "TLP (Traffic Light Protocol): RED",
     "marked as TLP RED",
+    "<td>TLP:RED</td>next",
+    "T<b>L</b>P:R<i>E</i>D",
     "{\"tlp\":\"RED\"}",
     "{\"tlp\": {\"level\": \"RED\"}}",
     "{\"tlpLevel\": \"RED\"}",
@@ -202,7 +225,7 @@ fn ordinary_sentences_state_no_marking() {
 
 #[test]
 fn long_texts_of_separators_are_read_in_no_time() {
-    let length = 1 << 17;
+    let length = test_support::extent(1 << 14, 1 << 20);
     for unit in [
         " ",
         "\n",
@@ -242,6 +265,16 @@ fn long_texts_of_separators_are_read_in_no_time() {
         "🔴",
         "a",
         "TLP,x\n",
+        "TLP RED x ",
+        "TLP:RED one two three ",
+        "TLP: ☐ RED ☐ AMBER ",
+        "RED: a ",
+        "TLP|RED|[ ]\n",
+        "☐",
+        "[ ] ",
+        "[x] ",
+        "x ",
+        "<input type=checkbox>",
         "<tr>",
         "&amp;",
     ] {

@@ -22,6 +22,9 @@ impl Word<'_> {
         if self.text.len() > LONGEST {
             return String::new();
         }
+        if self.text.is_ascii() {
+            return self.text.to_ascii_lowercase();
+        }
         let letters = self.text.nfkd().filter(|c| !is_combining_mark(*c));
         letters
             .flat_map(char::to_lowercase)
@@ -40,6 +43,15 @@ impl Word<'_> {
 
     pub(super) fn has_small_letters(&self) -> bool {
         self.text.contains(char::is_lowercase)
+    }
+
+    pub(super) fn has_case(&self) -> bool {
+        self.text.contains(|c: char| c.is_lowercase() || c.is_uppercase())
+    }
+
+    /// Whether a line ends before it.
+    pub(super) fn crosses_line(&self) -> bool {
+        self.gap.contains(is_line_end)
     }
 
     /// Whether only blanks of one line stand before it.
@@ -96,11 +108,25 @@ impl<'t> Words<'t> {
         self.clone().next()
     }
 
+    /// What stands before the next word, or before the end of the text.
+    pub(super) fn gap(&self) -> &'t str {
+        let mut cursor = self.cursor.clone();
+        cursor.skip_while(|c| !is_of_word(c));
+        self.text.get(self.cursor.at()..cursor.at()).unwrap_or_default()
+    }
+
     /// Whether nothing more of the sentence follows: the text or the line ends, or punctuation stands there.
     pub(super) fn is_at_end(&self) -> bool {
         let mut cursor = self.cursor.clone();
         cursor.skip_while(is_blank);
         cursor.peek().is_none_or(|c| !is_of_word(c))
+    }
+
+    /// The next character of the line that is neither blank nor emphasis.
+    pub(super) fn on_line(&self) -> Option<char> {
+        let mut cursor = self.cursor.clone();
+        cursor.skip_while(|c| is_blank(c) || matches!(c, '*' | '_' | '"' | '\'' | '`' | '”' | '»'));
+        cursor.peek().filter(|c| !is_line_end(*c))
     }
 
     /// The next character.
@@ -113,22 +139,23 @@ impl<'t> Iterator for Words<'t> {
     type Item = Word<'t>;
 
     fn next(&mut self) -> Option<Word<'t>> {
-        let begin = self.cursor.at();
-        self.cursor.skip_while(|c| !is_of_word(c));
-        let first = self.cursor.at();
-        let script = script(self.cursor.bump()?);
+        let gap = self.gap();
+        let mut cursor = self.cursor.clone();
+        let first = cursor.at() + gap.len();
+        cursor.skip_to(first);
+        let script = script(cursor.bump()?);
         if script != Script::Symbol {
-            self.cursor
-                .skip_while(|c| is_of_word(c) && self::script(c) == script);
+            cursor.skip_while(|c| is_of_word(c) && self::script(c) == script);
         }
+        self.cursor = cursor;
         Some(Word {
-            gap: self.text.get(begin..first)?,
+            gap,
             text: self.text.get(first..self.cursor.at())?,
         })
     }
 }
 
-fn is_of_word(c: char) -> bool {
+pub(super) fn is_of_word(c: char) -> bool {
     c.is_alphanumeric() || script(c) == Script::Symbol
 }
 

@@ -9,8 +9,11 @@ use test_support::{extent, is_full};
 
 use super::*;
 use crate::domain::memory::injection::prompt_injection;
+use crate::domain::memory::intent::intent_of;
+use crate::domain::memory::similarity::{containment, overlap};
 use crate::domain::pii;
 use crate::domain::tlp::Tlp;
+use crate::llm::ground::Haystack;
 
 const SHORT: usize = 2_000;
 /// A short text takes milliseconds; a rule that tries all ways to read it never ends.
@@ -171,6 +174,17 @@ const READERS: &[Reader] = &[
         prompt_injection(text);
     }),
     ("defang", |text| drop(defang(&refang(text)))),
+    ("kind of a question", |text| {
+        intent_of(text);
+    }),
+    ("near-duplicates", |text| {
+        overlap(text, PROSE);
+        containment(text, text);
+    }),
+    ("quotes", |text| {
+        Haystack::new(text).quote(text);
+    }),
+    ("personal data, strictly", |text| drop(pii::strict::kinds(text))),
 ];
 
 fn taken(read: fn(&str), text: &str) -> Duration {
