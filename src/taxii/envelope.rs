@@ -33,7 +33,6 @@ pub(super) struct Envelope {
     pub objects: Vec<Box<RawValue>>,
     /// Entries of `objects` that are not JSON objects.
     pub unreadable: usize,
-    pub bytes: usize,
     /// The extension headers (section 3.2), as sent.
     pub first_added: Option<String>,
     pub last_added: Option<String>,
@@ -54,7 +53,6 @@ impl Envelope {
         let last_added = header("x-taxii-date-added-last");
         let latest = latest_credible(&answer.headers, now);
         let mut envelope = Envelope {
-            bytes: answer.body.len(),
             first_added: header("x-taxii-date-added-first"),
             credible: last_added
                 .as_deref()

@@ -64,8 +64,6 @@ pub struct PulledPage {
     pub objects: Vec<Box<RawValue>>,
     /// Entries that are not JSON objects.
     pub unreadable: usize,
-    /// Size of the body after decompression.
-    pub bytes: usize,
     /// No page follows.
     pub last: bool,
     /// Where to go on once this page is durable.
@@ -234,7 +232,6 @@ impl<F: Fetch> Pull<F> {
         Ok(Some(PulledPage {
             objects: page.objects,
             unreadable: page.unreadable,
-            bytes: page.bytes,
             last: self.done,
             cursor: self.cursor(),
         }))

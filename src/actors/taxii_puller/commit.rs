@@ -1,5 +1,6 @@
 //! Commits approved items as nodes and edges.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -16,7 +17,7 @@ use crate::domain::principal::Principal;
 use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
 use crate::domain::stix::ingest::StixDefaults;
 use crate::domain::stix::objects::Objects;
-use crate::store::{Choice, IngestResult, Review, ReviewedItem, StixOrigin};
+use crate::store::{Choice, IngestResult, Review, StixOrigin};
 
 /// Items that one commit takes at most.
 pub const MAX_ITEMS: u32 = 10_000;
@@ -42,7 +43,7 @@ pub struct FeedCommit {
     pub waiting: Vec<ItemId>,
     /// Items of the batch that the caller may see and that are neither rejected nor committed.
     pub remaining: u64,
-    /// One warning for each object that is withheld from exports.
+    /// One warning for each object that is withheld from exports, and for each that keeps a stricter marking.
     #[schema(example = json!([]))]
     pub warnings: Vec<String>,
 }
@@ -77,14 +78,18 @@ impl Work for CommitFeedItems {
             ..FeedCommit::default()
         };
         if !choice.items.is_empty() {
+            let review = Review {
+                batch,
+                items: choice.items.iter().map(|chosen| chosen.item.clone()).collect(),
+            };
             let message = IngestStix {
                 by: by.clone(),
+                objects: objects_of(ws, choice, &review).await?,
                 origin: StixOrigin {
                     feed: found.feed_source_id,
-                    review: Some(review(batch, &choice)),
+                    review: Some(review),
                     ..StixOrigin::default()
                 },
-                objects: objects_of(ws, choice).await?,
                 defaults: StixDefaults {
                     tlp: found.default_tlp,
                     confidence: DEFAULT_CONFIDENCE,
@@ -112,27 +117,14 @@ impl TaxiiPullerCore {
     }
 }
 
-fn review(batch: Uuid, choice: &Choice) -> Review {
-    let items = choice.items.iter().map(|item| ReviewedItem {
-        position: item.position,
-        stix_id: item.stix_id.clone(),
-        resolved_tlp: item.resolved_tlp,
-        modified: item.modified,
-        tlp: item.tlp,
-        status: item.status,
-    });
-    Review {
-        batch,
-        items: items.collect(),
-    }
-}
-
-/// The chosen objects and what they refer to. Of two chosen versions of an object the newer one counts.
-async fn objects_of(ws: Uuid, choice: Choice) -> Result<Objects, DomainError> {
+/// The objects that a review writes, and what the chosen ones refer to.
+async fn objects_of(ws: Uuid, choice: Choice, review: &Review) -> Result<Objects, DomainError> {
+    let newest: HashSet<i64> = review.newest().values().map(|item| item.position).collect();
     run_heavy(Some(ws), move || {
-        let items = choice.items.into_iter().map(|item| item.object);
+        let chosen = choice.items.into_iter();
+        let written = chosen.filter(|chosen| newest.contains(&chosen.item.position));
         let (mut text, mut places) = (String::new(), Vec::new());
-        for object in items.chain(choice.support) {
+        for object in written.map(|chosen| chosen.object).chain(choice.support) {
             let start = text.len();
             text.push_str(&object);
             places.push(start..text.len());

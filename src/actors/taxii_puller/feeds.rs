@@ -79,7 +79,11 @@ impl Work for ListFeeds {
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
-        core.store.feeds(self.by.workspace.id).await
+        let mut feeds = core.store.feeds(self.by.workspace.id).await?;
+        for feed in &mut feeds {
+            core.hide_batch(&self.by, feed).await?;
+        }
+        Ok(feeds)
     }
 }
 
@@ -95,7 +99,9 @@ impl Work for ReadFeed {
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
         let found = core.store.feed(self.by.workspace.id, self.feed).await?;
-        found.ok_or(DomainError::NotFound("feed"))
+        let mut feed = found.ok_or(DomainError::NotFound("feed"))?;
+        core.hide_batch(&self.by, &mut feed).await?;
+        Ok(feed)
     }
 }
 
@@ -117,16 +123,27 @@ impl Work for ChangeFeed {
         for (field, value) in change.fields() {
             entry = entry.with(field, value);
         }
-        let changed = core
+        let mut changed = core
             .store
             .change_feed(by.workspace.id, feed, &change, (now, &entry))
             .await?;
         core.chain(entry).await;
+        core.hide_batch(&by, &mut changed).await?;
         Ok(changed)
     }
 }
 
 impl TaxiiPullerCore {
+    /// Leaves out the batch that is being pulled, if it does not exist for the caller.
+    async fn hide_batch(&self, by: &Principal, feed: &mut Feed) -> Result<(), DomainError> {
+        if let Some(batch) = feed.running_batch_id {
+            let highest = by.workspace.clearance().highest();
+            let seen = self.store.feed_batch(by.workspace.id, batch, highest).await?;
+            feed.running_batch_id = seen.map(|batch| batch.id);
+        }
+        Ok(())
+    }
+
     /// The collection at a URL, if this service may read from there.
     pub(super) fn collection(&self, url: &str) -> Result<CollectionUrl, DomainError> {
         const FIELD: &str = "connector_config_ref";

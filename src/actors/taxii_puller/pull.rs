@@ -84,6 +84,18 @@ impl PullerHandle {
     }
 }
 
+/// What a pull reads, and the batch that it fills.
+struct PullTarget {
+    feed: Uuid,
+    /// The URL of the collection.
+    url: String,
+    batch: Uuid,
+    /// Marking of objects that state none.
+    default_tlp: Tlp,
+    /// Whether the batch exists already.
+    resumed: bool,
+}
+
 /// One pull of one feed.
 struct PullRun {
     by: Principal,
@@ -91,6 +103,7 @@ struct PullRun {
     default_tlp: Tlp,
     batch: Uuid,
     run: i64,
+    /// The highest marking that the workspace may see.
     highest: Tlp,
     pull: Pull<Arc<GuardedClient>>,
 }
@@ -98,56 +111,67 @@ struct PullRun {
 impl TaxiiPullerCore {
     async fn start_pull(self: &Arc<Self>, by: Principal, from: PullFrom) -> Result<PullHandle, DomainError> {
         let ws = by.workspace.id;
-        let highest = by.workspace.clearance().highest();
-        let (feed, batch, resumed) = match from {
-            PullFrom::Feed(feed) => (Some(feed), Uuid::now_v7(), false),
-            PullFrom::Batch(batch) => {
-                let found = self.store.feed_batch(ws, batch, highest).await?;
-                let found = found.ok_or(DomainError::NotFound("batch"))?;
-                let pulled = found.feed_source_id;
-                (
-                    pulled.filter(|_| found.input_kind == InputKind::TaxiiPull),
-                    batch,
-                    true,
-                )
-            }
-        };
-        let feed = feed.ok_or_else(|| DomainError::Conflict("the batch is not a pull of a feed".into()))?;
-        let registered = self.store.feed(ws, feed).await?;
-        let registered = registered.ok_or(DomainError::NotFound("feed"))?;
-        if !resumed {
-            // The workspace may see less than when the feed was registered, and would not see its own batch.
-            check_default(registered.default_tlp, by.workspace.clearance())?;
-        }
+        let target = self.target(&by, from).await?;
+        // The workspace may see less than when the feed was registered, and would not see its own batch.
+        check_default(target.default_tlp, by.workspace.clearance())?;
         // The allow-list may have changed since the feed was registered.
-        let collection = self.collection(&registered.connector_config_ref)?;
+        let collection = self.collection(&target.url)?;
         let new = NewFeedBatch {
-            id: batch,
-            feed: Some(feed),
+            id: target.batch,
+            feed: Some(target.feed),
             user: by.user_id(),
             input_kind: InputKind::TaxiiPull,
-            default_tlp: registered.default_tlp,
+            default_tlp: target.default_tlp,
             now: clock::now(),
         };
         let entry = AuditEntry::by(&by, "feed.pull", "feed_batch", Outcome::Success, new.now)
-            .on(batch)
-            .with("feed_source_id", feed.to_string())
-            .with("resumed", resumed);
-        let begun = self.store.begin_pull(ws, &new, resumed, &entry).await?;
+            .on(target.batch)
+            .with("feed_source_id", target.feed.to_string())
+            .with("resumed", target.resumed);
+        let begun = self.store.begin_pull(ws, &new, target.resumed, &entry).await?;
         if let Some(interrupted) = begun.interrupted {
             self.chain(interrupted).await;
         }
         self.chain(entry).await;
         let running = PullRun {
+            highest: by.workspace.clearance().highest(),
             by,
             pull: self.client_of(collection, &begun.cursor)?,
             feed: begun.feed,
             default_tlp: begun.default_tlp,
-            batch,
+            batch: target.batch,
             run: begun.run,
-            highest,
         };
         Ok(self.spawn(running))
+    }
+
+    /// What a pull reads, and the batch that it fills.
+    async fn target(&self, by: &Principal, from: PullFrom) -> Result<PullTarget, DomainError> {
+        let ws = by.workspace.id;
+        let (known, feed) = match from {
+            PullFrom::Feed(feed) => (None, Some(feed)),
+            PullFrom::Batch(batch) => {
+                let highest = by.workspace.clearance().highest();
+                let known = self.store.feed_batch(ws, batch, highest).await?;
+                let known = known.ok_or(DomainError::NotFound("batch"))?;
+                let is_pull = known.input_kind == InputKind::TaxiiPull;
+                let feed = known.feed_source_id.filter(|_| is_pull);
+                (Some(known), feed)
+            }
+        };
+        let feed = feed.ok_or_else(|| DomainError::Conflict("the batch is not a pull of a feed".into()))?;
+        let registered = self.store.feed(ws, feed).await?;
+        let registered = registered.ok_or(DomainError::NotFound("feed"))?;
+        Ok(PullTarget {
+            feed,
+            url: registered.connector_config_ref,
+            batch: known.as_ref().map_or_else(Uuid::now_v7, |batch| batch.id),
+            // A batch keeps the default with which it began.
+            default_tlp: known
+                .as_ref()
+                .map_or(registered.default_tlp, |batch| batch.default_tlp),
+            resumed: known.is_some(),
+        })
     }
 
     fn client_of(
@@ -216,9 +240,8 @@ impl TaxiiPullerCore {
         let _place = place.ok_or(DomainError::Busy {
             actor: "taxii_puller",
         })?;
-        let highest = running.by.workspace.clearance().highest();
         self.require_active(ws).await?;
-        self.renew_known(ws, running.feed.id, highest).await?;
+        self.renew_known(ws, running.feed.id, running.highest).await?;
         loop {
             let page = self.unless_stopping(running.pull.next_page()).await?;
             self.require_active(ws).await?;
@@ -252,10 +275,8 @@ impl TaxiiPullerCore {
 
     async fn stage(&self, running: &PullRun, page: PulledPage) -> Result<(), DomainError> {
         let (ws, source) = (running.by.workspace.id, running.feed.id);
-        let highest = running.by.workspace.clearance().highest();
         let received = ReceivedPage {
-            objects: count(page.objects.len() + page.unreadable),
-            unreadable: count(page.unreadable),
+            unreadable: u64::try_from(page.unreadable).unwrap_or(u64::MAX),
         };
         let cursor = serde_json::to_string(&page.cursor)
             .map_err(|error| DomainError::internal("the feed's cursor can't be written", error))?;
@@ -264,7 +285,7 @@ impl TaxiiPullerCore {
         // The same at each delivery, so that an object without times is the same version each time.
         let (default, filled_in) = (running.default_tlp, running.feed.created_at);
         let (plan, stager) = self
-            .plan_objects((ws, highest), source, objects, (default, filled_in))
+            .plan_objects((ws, running.highest), source, objects, (default, filled_in))
             .await?;
         let staged = run_heavy(Some(ws), move || Ok(stager.page(plan))).await?;
         let (defined, definitions) = definitions_of(&staged.support)?;
@@ -349,7 +370,9 @@ impl TaxiiPullerCore {
             confidence: DEFAULT_CONFIDENCE,
             now: filled_in,
         };
-        Ok((plan_objects(ws, objects, defaults, known).await?, stager))
+        let mut plan = plan_objects(ws, objects, defaults, known).await?;
+        plan.settle_definitions(highest);
+        Ok((plan, stager))
     }
 }
 
@@ -384,10 +407,6 @@ pub(super) fn definitions_of(support: &[StixSupport]) -> Result<(Vec<String>, Ob
         }
     }
     Ok((ids, definitions.into()))
-}
-
-fn count(length: usize) -> u64 {
-    u64::try_from(length).unwrap_or(u64::MAX)
 }
 
 fn already_ended_error() -> DomainError {

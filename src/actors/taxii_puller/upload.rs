@@ -155,11 +155,7 @@ impl TaxiiPullerCore {
             ..
         } = plan;
         let (defined, _) = definitions_of(&supporting)?;
-        let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
-        let mut received = Some(ReceivedPage {
-            objects: count(nodes.len() + relationships.len()) + skips.total(),
-            unreadable: 0,
-        });
+        let mut received = Some(ReceivedPage { unreadable: 0 });
         let stager = Arc::new(stager);
         let (mut nodes, mut edges) = (nodes.into_iter(), relationships.into_iter());
         let mut support = supporting;

@@ -36,7 +36,7 @@ wire_enum! {
 /// What a batch has received so far, whatever became of it, as far as the caller may see it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PullProgress {
-    /// Pages that these objects fill.
+    /// Pages that brought these objects.
     pub pages: u64,
     /// Objects received, with repetitions.
     pub objects: u64,

@@ -46,7 +46,7 @@ pub struct Feed {
     pub default_tlp: Tlp,
     pub redistribution_state: Redistribution,
     pub enabled: bool,
-    /// The batch that is being pulled.
+    /// The batch that is being pulled, if it exists for the caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub running_batch_id: Option<Uuid>,

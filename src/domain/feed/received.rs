@@ -12,16 +12,20 @@ use crate::domain::tlp::Tlp;
 
 /// What a batch has received beside the number of its items, which [`Tally`] counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Received {
-    /// Objects on the largest page.
-    page_objects: u64,
+    /// The lowest marking of what the page at hand has brought so far.
+    page: Option<Tlp>,
     /// In the order of [`Tlp::ALL`].
     levels: [MarkedReceipt; Tlp::ALL.len()],
 }
 
 /// What was received at one marking.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 struct MarkedReceipt {
+    /// Pages that brought something of this marking, and nothing of a lower one.
+    pages: u64,
     /// Size of the items.
     item_bytes: u64,
     /// Size of what became no item.
@@ -37,7 +41,7 @@ struct MarkedReceipt {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReceivedView {
     pub objects: u64,
-    /// Pages that these objects fill.
+    /// Pages that brought them.
     pub pages: u64,
     pub bytes: u64,
     pub unchanged: u64,
@@ -63,13 +67,12 @@ impl Received {
     /// items, and the one of objects that state none.
     pub fn of_unmarked(counts: UnmarkedCounts, tally: &Tally, default: Tlp) -> Self {
         let mut received = Self::default();
-        let objects = tally.total(Tlp::Red) + counts.unchanged + counts.unreadable + counts.skipped.total();
-        received.page_objects = objects.div_ceil(counts.pages.max(1));
         for level in &mut received.levels {
             level.settled_at = counts.settled_at;
         }
         let strictest = tally.strictest().unwrap_or(default).max(default);
         let level = received.at(strictest);
+        level.pages = counts.pages;
         level.other_bytes = counts.bytes;
         level.unchanged = counts.unchanged;
         level.unreadable = counts.unreadable;
@@ -77,14 +80,14 @@ impl Received {
         received
     }
 
-    /// Notes the number of objects on a page.
-    pub fn note_page(&mut self, objects: u64) {
-        self.page_objects = self.page_objects.max(objects);
+    /// Begins a page: what is added from now on is on it.
+    pub fn begin_page(&mut self) {
+        self.page = None;
     }
 
     /// Adds a new item.
     pub fn add_item(&mut self, tlp: Tlp, bytes: u64) {
-        self.at(tlp).item_bytes += bytes;
+        self.of_page(tlp).item_bytes += bytes;
     }
 
     /// Follows an item that is marked differently now.
@@ -98,20 +101,22 @@ impl Received {
 
     /// Adds an object that is known already.
     pub fn add_unchanged(&mut self, tlp: Tlp, bytes: u64) {
-        let level = self.at(tlp);
+        let level = self.of_page(tlp);
         level.unchanged += 1;
         level.other_bytes += bytes;
     }
 
     /// Adds entries that are no objects. They state no marking.
     pub fn add_unreadable(&mut self, default: Tlp, entries: u64) {
-        self.at(default).unreadable += entries;
+        if entries > 0 {
+            self.of_page(default).unreadable += entries;
+        }
     }
 
     /// Adds objects that can't be staged.
     pub fn add_skipped(&mut self, skips: SkipsByMarking) {
         for (tlp, of_marking) in skips {
-            let level = self.at(tlp);
+            let level = self.of_page(tlp);
             level.other_bytes += of_marking.bytes;
             level.skipped.absorb(of_marking.report);
         }
@@ -130,6 +135,7 @@ impl Received {
         let mut view = ReceivedView::default();
         let visible = Tlp::ALL.iter().take_while(|level| **level <= highest).count();
         for level in self.levels.iter().take(visible) {
+            view.pages += level.pages;
             view.bytes += level.item_bytes + level.other_bytes;
             view.unchanged += level.unchanged;
             view.unreadable += level.unreadable;
@@ -137,8 +143,22 @@ impl Received {
             view.settled_at = level.settled_at;
         }
         view.objects = tally.total(highest) + view.unchanged + view.unreadable + view.skipped.total();
-        view.pages = view.objects.div_ceil(self.page_objects.max(1)).max(1);
+        // The first page came, whatever was on it. Each further one brought an object; of one that has been marked higher
+        // since, nothing is left.
+        view.pages = view.pages.min(view.objects).max(1);
         view
+    }
+
+    /// Where something of this marking is counted that the page at hand brings.
+    fn of_page(&mut self, tlp: Tlp) -> &mut MarkedReceipt {
+        if self.page.is_none_or(|lowest| tlp < lowest) {
+            if let Some(lowest) = self.page.replace(tlp) {
+                let before = self.at(lowest);
+                before.pages = before.pages.saturating_sub(1);
+            }
+            self.at(tlp).pages += 1;
+        }
+        self.at(tlp)
     }
 
     fn at(&mut self, tlp: Tlp) -> &mut MarkedReceipt {
@@ -171,38 +191,45 @@ mod tests {
         Unreadable,
     }
 
-    fn told(events: &[(Tlp, Event)], page: u64, highest: Tlp) -> ReceivedView {
+    /// Objects with their markings, page by page. Each has a name.
+    type Pages = Vec<Vec<(usize, Tlp, Event)>>;
+
+    fn told(pages: &Pages, highest: Tlp) -> ReceivedView {
         let (mut received, mut tally) = (Received::default(), Tally::default());
-        received.note_page(page);
-        for (place, (tlp, event)) in events.iter().enumerate() {
-            match event {
-                Event::Staged | Event::Committed => {
-                    let staged = matches!(event, Event::Staged);
-                    let status = if staged {
-                        ItemStatus::Pending
-                    } else {
-                        ItemStatus::Committed
-                    };
-                    tally.add(*tlp, status);
-                    received.add_item(*tlp, 10);
-                }
-                Event::Unchanged => received.add_unchanged(*tlp, 7),
-                Event::Skipped => {
-                    let size = SkippedSize { tlp: *tlp, bytes: 5 };
-                    let mut skips = SkipsByMarking::default();
-                    skips.add_invalid(
-                        size,
-                        "tool",
-                        &format!("tool--{place}"),
-                        "name: is required".into(),
-                    );
-                    received.add_skipped(skips);
-                }
-                Event::Unreadable => received.add_unreadable(*tlp, 1),
+        for page in pages {
+            received.begin_page();
+            for (name, tlp, event) in page {
+                add(&mut received, &mut tally, (*name, *tlp, *event));
             }
         }
         received.settle(Some(&tally), DateTime::UNIX_EPOCH);
         received.view(&tally, highest)
+    }
+
+    fn add(received: &mut Received, tally: &mut Tally, (name, tlp, event): (usize, Tlp, Event)) {
+        match event {
+            Event::Staged => {
+                tally.add(tlp, ItemStatus::Pending);
+                received.add_item(tlp, 10);
+            }
+            Event::Committed => {
+                tally.add(tlp, ItemStatus::Committed);
+                received.add_item(tlp, 10);
+            }
+            Event::Unchanged => received.add_unchanged(tlp, 7),
+            Event::Skipped => {
+                let mut skips = SkipsByMarking::default();
+                let id = format!("tool--{name}");
+                skips.add_invalid(
+                    SkippedSize { tlp, bytes: 5 },
+                    "tool",
+                    &id,
+                    "name: is required".into(),
+                );
+                received.add_skipped(skips);
+            }
+            Event::Unreadable => received.add_unreadable(tlp, 1),
+        }
     }
 
     fn event() -> impl Strategy<Value = (Tlp, Event)> {
@@ -222,15 +249,38 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_hidden_changes_what_a_caller_is_told(
-            events in prop::collection::vec(event(), 0..40),
+            pages in prop::collection::vec(prop::collection::vec(event(), 0..9), 0..9),
             highest in prop::sample::select(Tlp::ALL.to_vec()),
         ) {
-            // Hidden objects are the last ones, so that the names of the others are the same in both worlds.
-            let mut events = events;
-            events.sort_by_key(|(tlp, _)| *tlp > highest);
-            let visible: Vec<_> = events.iter().copied().filter(|(tlp, _)| *tlp <= highest).collect();
-            prop_assert_eq!(told(&events, 50, highest), told(&visible, 50, highest));
+            let mut name = 0..;
+            let pages: Pages = pages
+                .into_iter()
+                .map(|page| page.into_iter().zip(name.by_ref()).map(|((tlp, event), name)| (name, tlp, event)).collect())
+                .collect();
+            let mut visible = pages.clone();
+            for page in &mut visible {
+                page.retain(|(_, tlp, _)| *tlp <= highest);
+            }
+            visible.retain(|page| !page.is_empty());
+            let view = told(&pages, highest);
+            prop_assert_eq!(view.pages, (visible.len() as u64).max(1));
+            prop_assert_eq!(view, told(&visible, highest));
         }
+    }
+
+    #[test]
+    fn a_bundle_that_is_staged_in_parts_is_one_page() {
+        let mut received = Received::default();
+        received.begin_page();
+        for tlp in [Tlp::Red, Tlp::Green, Tlp::Amber] {
+            received.add_unchanged(tlp, 7);
+            let text = serde_json::to_string(&received).unwrap();
+            received = serde_json::from_str(&text).unwrap();
+        }
+        let pages = |highest| received.view(&Tally::default(), highest).pages;
+        assert_eq!(Tlp::ALL.map(pages), [1; 5]);
+        let counted = received.levels.iter().map(|level| level.pages);
+        assert_eq!(counted.sum::<u64>(), 1);
     }
 
     #[test]

@@ -19,8 +19,11 @@ const MAX_UNDEFINED: usize = 50;
 const UNDEFINED: &str = "undefined marking: ";
 /// Start of the warning about two levels.
 const CONFLICT: &str = "two markings: ";
-/// The warning about an object without a marking.
+/// Start of the warnings about an object without a marking.
+const SILENT: &str = "states no marking: ";
 const UNMARKED: &str = "states no marking: the default of the feed is proposed";
+/// End of the warning about an object that keeps the marking of an earlier version.
+const KEPT: &str = " of an earlier version is proposed";
 
 /// An object to be staged.
 #[derive(Debug, Clone)]
@@ -40,7 +43,7 @@ pub struct StagedObject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProposedMarking {
     pub tlp: Tlp,
-    /// The part of it that the object itself states.
+    /// The part of it that the object itself states, or versions that came with it.
     pub stated: Option<Tlp>,
     /// Its undefined markings.
     pub undefined: Vec<String>,
@@ -63,15 +66,9 @@ impl StagedObject {
         unpacked_size(&self.raw)
     }
 
-    /// Keeps the marking of the stored version, if this one would be marked lower and states no marking.
-    pub fn keep_marking_of_stored(&mut self, stored: Tlp) {
-        if self.marking.stated.is_none() && self.marking.tlp < stored {
-            self.marking.tlp = stored;
-            self.warnings.retain(|warning| warning != UNMARKED);
-            self.warnings.push(format!(
-                "states no marking: {stored} of the stored version is proposed"
-            ));
-        }
+    /// Keeps the marking of earlier versions, if this one would be marked lower and states no marking.
+    pub fn keep_marking(&mut self, earlier: Tlp) {
+        self.marking.keep(earlier, &mut self.warnings);
     }
 }
 
@@ -119,7 +116,7 @@ impl Stager {
 
     /// The item of an object that would become a node.
     pub fn node(&self, node: StixNode) -> StagedObject {
-        self.item(StagedObject {
+        let item = StagedObject {
             stix_id: node.stix_id,
             name: node.name,
             modified: node.modified,
@@ -127,12 +124,13 @@ impl Stager {
             marking: ProposedMarking::HIDDEN,
             warnings: Vec::new(),
             raw: node.raw,
-        })
+        };
+        self.item(item, (node.tlp, node.earlier))
     }
 
     /// The item of a relationship.
     pub fn relationship(&self, edge: StixRelationship) -> StagedObject {
-        self.item(StagedObject {
+        let item = StagedObject {
             stix_id: edge.stix_id,
             name: edge.relationship,
             modified: edge.modified,
@@ -140,13 +138,25 @@ impl Stager {
             marking: ProposedMarking::HIDDEN,
             warnings: Vec::new(),
             raw: edge.raw,
-        })
+        };
+        self.item(item, (edge.tlp, edge.earlier))
     }
 
-    fn item(&self, mut item: StagedObject) -> StagedObject {
+    /// An item with the marking that its object was planned with, and what versions that came with it state.
+    fn item(&self, mut item: StagedObject, (planned, earlier): (Tlp, Option<Tlp>)) -> StagedObject {
         let object = unpack(&item.raw).unwrap_or_default();
         item.marking = propose_marking(&object, &self.markings, self.default_tlp);
         item.warnings = item.marking.warnings();
+        if planned > item.marking.tlp {
+            match item.marking.stated {
+                None => item.keep_marking(planned),
+                Some(_) => item.warnings.push(format!(
+                    "another text of this version states {planned}, which is proposed"
+                )),
+            }
+            item.marking.tlp = planned;
+        }
+        item.marking.stated = item.marking.stated.max(earlier);
         if flag(&object, "revoked") || flag(&object, "x_mitre_deprecated") {
             let warning = "withdrawn by its author: committing it hides its node or edge";
             item.warnings.push(warning.to_owned());
@@ -213,12 +223,33 @@ impl ProposedMarking {
         }
     }
 
-    /// Brings an item's warnings up to date when one of its markings has been defined.
-    pub fn renew(&self, warnings: &mut Vec<String>) {
-        let renewed = [UNDEFINED, CONFLICT, UNMARKED];
+    /// Keeps the marking of earlier versions, if the object states none and would be marked lower, now or once its
+    /// undefined markings are defined.
+    fn keep(&mut self, earlier: Tlp, warnings: &mut Vec<String>) {
+        let lower = self.tlp < earlier || (self.tlp == earlier && !self.undefined.is_empty());
+        if self.stated.is_none() && lower {
+            self.tlp = earlier;
+            warnings.retain(|warning| !warning.starts_with(SILENT));
+            warnings.push(format!("{SILENT}{earlier}{KEPT}"));
+        }
+    }
+
+    /// Brings the marking and the warnings of an item up to date when one of its markings has been defined.
+    pub fn renew(&mut self, warnings: &mut Vec<String>) {
+        let kept = warnings.iter().find_map(|warning| kept_level(warning));
+        let renewed = [UNDEFINED, CONFLICT, SILENT];
         warnings.retain(|warning| !renewed.iter().any(|start| warning.starts_with(start)));
         warnings.extend(self.warnings());
+        if let Some(earlier) = kept {
+            self.keep(earlier, warnings);
+        }
     }
+}
+
+/// The marking of earlier versions that an item keeps, by its warning.
+fn kept_level(warning: &str) -> Option<Tlp> {
+    let level = warning.strip_prefix(SILENT)?.strip_suffix(KEPT)?;
+    level.parse().ok()
 }
 
 /// The type of a staged object.
@@ -231,6 +262,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::domain::stix::ingest::{self, StixDefaults};
 
     const RED: &str = "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed";
     const LICENCE: &str = "marking-definition--11111111-1111-4111-8111-111111111111";
@@ -258,7 +290,7 @@ mod tests {
         let mut warnings = undefined.warnings();
         assert_eq!(undefined.tlp, Tlp::Amber);
         assert_eq!(warnings, [format!("undefined marking: {LICENCE}")]);
-        let defined = proposal(marked, &Markings::from([(LICENCE.to_owned(), None)]));
+        let mut defined = proposal(marked, &Markings::from([(LICENCE.to_owned(), None)]));
         defined.renew(&mut warnings);
         assert_eq!(warnings, [UNMARKED]);
         defined.note_kept(Tlp::Amber, &mut warnings);
@@ -266,5 +298,71 @@ mod tests {
             warnings,
             ["TLP:AMBER stays proposed: the marking that was defined later states no level"]
         );
+    }
+
+    #[test]
+    fn an_item_without_a_marking_keeps_that_of_earlier_versions_until_it_turns_out_to_state_one() {
+        let marked = json!({"object_marking_refs": [LICENCE]});
+        for earlier in [Tlp::Amber, Tlp::Red] {
+            let mut undefined = proposal(marked.clone(), &Markings::new());
+            let mut warnings = undefined.warnings();
+            undefined.keep(earlier, &mut warnings);
+            assert_eq!(undefined.tlp, earlier);
+            let kept = format!("states no marking: {earlier} of an earlier version is proposed");
+            assert_eq!(warnings, [format!("undefined marking: {LICENCE}"), kept.clone()]);
+            let mut silent = proposal(marked.clone(), &Markings::from([(LICENCE.to_owned(), None)]));
+            let mut of_silent = warnings.clone();
+            silent.renew(&mut of_silent);
+            assert_eq!((silent.tlp, of_silent), (earlier, vec![kept]));
+            let level = Some(Tlp::Green);
+            let mut stating = proposal(marked.clone(), &Markings::from([(LICENCE.to_owned(), level)]));
+            stating.renew(&mut warnings);
+            assert_eq!((stating.tlp, warnings.len()), (Tlp::Green, 0));
+        }
+    }
+
+    #[test]
+    fn an_item_keeps_what_versions_that_came_with_it_state() {
+        let version = |day: u32, more: Value| {
+            let mut object = json!({"type": "tool", "id": "tool--00000000-0000-4000-8000-000000000001",
+                "spec_version": "2.1", "name": "Tool", "created": "2024-01-01T00:00:00.000Z",
+                "modified": format!("2024-01-{day:02}T00:00:00.000Z")});
+            for (key, value) in more.as_object().unwrap() {
+                object[key] = value.clone();
+            }
+            object
+        };
+        let red = version(1, json!({"object_marking_refs": [RED]}));
+        let (silent, newer) = (version(1, json!({})), version(2, json!({})));
+        let green = version(1, json!({"labels": ["tlp:green"]}));
+        let kept = "states no marking: TLP:RED of an earlier version is proposed";
+        let other = "another text of this version states TLP:RED, which is proposed";
+        for (objects, warnings) in [
+            ([&red, &newer], vec![kept]),
+            ([&newer, &red], vec![kept]),
+            ([&silent, &red], vec![kept]),
+            ([&green, &red], vec![other]),
+            ([&red, &silent], vec![]),
+        ] {
+            let defaults = StixDefaults {
+                tlp: Tlp::Green,
+                confidence: 0.5,
+                now: DateTime::UNIX_EPOCH,
+            };
+            let stager = Stager {
+                markings: Markings::new(),
+                default_tlp: Tlp::Green,
+            };
+            let objects: Vec<Value> = objects.into_iter().cloned().collect();
+            let page = stager.page(ingest::plan(objects.into(), defaults, Markings::new()));
+            let [item] = page.objects.as_slice() else {
+                panic!("{} items", page.objects.len());
+            };
+            assert_eq!(
+                (item.marking.tlp, item.marking.stated),
+                (Tlp::Red, Some(Tlp::Red))
+            );
+            assert_eq!(item.warnings, warnings);
+        }
     }
 }

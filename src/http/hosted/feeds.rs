@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -74,8 +74,14 @@ struct DecisionBody {
 #[schema(as = FeedItemChoice)]
 struct CommitBody {
     /// All accepted items if absent.
-    #[schema(min_items = 1, max_items = 10000)]
+    #[serde(default, deserialize_with = "not_null")]
+    #[schema(min_items = 1, max_items = 10000, nullable = false)]
     item_ids: Option<Vec<ItemId>>,
+}
+
+/// A list that may be absent, but not null: a variable that was not set is no request to commit everything.
+fn not_null<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<ItemId>>, D::Error> {
+    Vec::deserialize(list).map(Some)
 }
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {

@@ -121,10 +121,7 @@ async fn entries_that_are_no_objects_are_counted() {
     let body = format!(r#"{{"objects":[ 1,{} , null,[{{}}],"x"]}}"#, object("a"));
     let server = Server::script(vec![page(&body)]);
     let page = fresh(&server).next_page().await.unwrap().unwrap();
-    assert_eq!(
-        (names(&page), page.unreadable, page.bytes),
-        (vec!["a".to_owned()], 4, body.len())
-    );
+    assert_eq!((names(&page), page.unreadable), (vec!["a".to_owned()], 4));
     assert_eq!(page.objects[0].get(), object("a"));
 }
 

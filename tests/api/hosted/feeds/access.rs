@@ -8,9 +8,11 @@ use super::{BATCHES, FEEDS, all, batch_path, ids, item_path, tools};
 use crate::helpers::{Client, TestApp, run};
 use crate::stix::{object, relationship, text};
 
-const OPEN: &str = "TLP:RED";
+/// The ceiling under which everything is visible.
+pub(super) const OPEN: &str = "TLP:RED";
 
-async fn clear(client: &Client, level: &str) {
+/// Lets a workspace see what is marked up to this level.
+pub(super) async fn clear(client: &Client, level: &str) {
     let elevated = level == OPEN;
     client
         .settings(json!({"tlp_ceiling": level, "elevated_clearance": elevated}))
@@ -18,7 +20,7 @@ async fn clear(client: &Client, level: &str) {
 }
 
 /// A batch with two items that the workspace may see, and two RED ones of which the first is accepted.
-async fn half_hidden(app: &TestApp) -> (String, Vec<Value>) {
+pub(super) async fn half_hidden(app: &TestApp) -> (String, Vec<Value>) {
     let secret = marked(object("tool", "Secret Tool"), RED);
     let mut objects = tools(2);
     objects.insert(1, secret.clone());

@@ -4,6 +4,7 @@ mod access;
 mod attack;
 mod commit;
 mod crash;
+mod hidden;
 mod hostile;
 mod markings;
 mod pages;
@@ -13,6 +14,7 @@ mod review;
 pub mod server;
 mod slow;
 mod upload;
+mod versions;
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -9,7 +9,7 @@ use super::{PAGE, allowing, batch_path, ids, item_of, item_path, tools};
 use crate::helpers::{TestApp, run, settings};
 use crate::stix::{object, text, with};
 
-const GREEN: &str = "marking-definition--34098fce-860f-48ae-8e50-ebd3cc5e41da";
+pub const GREEN: &str = "marking-definition--34098fce-860f-48ae-8e50-ebd3cc5e41da";
 const AMBER: &str = "marking-definition--f88d31f6-486f-44da-b317-01333bde0b82";
 pub const RED: &str = "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed";
 

@@ -5,15 +5,16 @@ use test_support::extent;
 
 use super::server::Server;
 use super::{BATCHES, all, ids, item_of, tools};
-use crate::helpers::{TestApp, run};
+use crate::helpers::{Client, TestApp, run};
 use crate::stix::{object, relationship, text, version, with};
 
-async fn upload(app: &TestApp, body: Value) -> Value {
+/// Uploads a bundle, and returns the answer.
+pub(super) async fn upload(client: &Client, body: Value) -> Value {
     let mut request = json!({"input_kind": "stix_bundle"});
     for (key, value) in body.as_object().unwrap() {
         request[key] = value.clone();
     }
-    app.admin.post(BATCHES, &request).await.expect(201).await
+    client.post(BATCHES, &request).await.expect(201).await
 }
 
 #[test]
@@ -37,7 +38,7 @@ fn an_uploaded_bundle_is_reviewed_like_a_pull() {
             json!({"type": "tool"}),
         ];
         let bundle = json!({"type": "bundle", "id": crate::stix::id("bundle"), "objects": objects});
-        let answer = upload(&app, json!({"bundle": bundle, "default_tlp": "TLP:AMBER"})).await;
+        let answer = upload(&app.admin, json!({"bundle": bundle, "default_tlp": "TLP:AMBER"})).await;
         let batch = &answer["batch"];
         for (field, want) in [
             ("input_kind", json!("stix_bundle")),
@@ -67,7 +68,7 @@ fn an_uploaded_bundle_is_reviewed_like_a_pull() {
         app.admin.export_of("Uploaded", &objects).await;
 
         // Without a feed, each upload is staged by itself, but what the workspace has is not new.
-        let again = upload(&app, json!({"bundle": objects[..4]})).await;
+        let again = upload(&app.admin, json!({"bundle": objects[..4]})).await;
         assert_eq!(
             (&again["batch"]["item_count"], &again["batch"]["unchanged"]),
             (&json!(0), &json!(3))
@@ -89,7 +90,7 @@ fn an_upload_to_a_feed_shares_its_memory() {
         app.admin.pull(&feed).await;
         let newer = version(&objects[1], 2024, json!({}));
         let bundle = json!([objects[0], newer, objects[2]]);
-        let answer = upload(&app, json!({"bundle": bundle, "feed_source_id": feed})).await;
+        let answer = upload(&app.admin, json!({"bundle": bundle, "feed_source_id": feed})).await;
         let items = answer["items"].as_array().unwrap();
         assert_eq!(
             (items.len(), &answer["batch"]["unchanged"]),
@@ -129,7 +130,7 @@ fn a_large_bundle_is_staged_whole() {
             .map(|pair| relationship(&pair[0], "related-to", &pair[1]))
             .collect();
         objects.extend(edges);
-        let answer = upload(&app, json!({"bundle": objects})).await;
+        let answer = upload(&app.admin, json!({"bundle": objects})).await;
         let batch = &answer["batch"];
         let count = json!(objects.len());
         assert_eq!(
