@@ -184,24 +184,19 @@ impl StagingCore {
         let ReadBatch { by, batch } = message;
         let (ws, highest) = (by.workspace.id, by.workspace.clearance().highest());
         let found = self.store.batch(ws, batch, highest).await?;
-        let (mut batch, mut entities, hidden) = found.ok_or(DomainError::NotFound("batch"))?;
-        if self.hide_candidates(&by, &mut entities).await? || hidden {
-            // The counts must not reveal hidden entities either.
-            batch.summary = Summary::of(entities.iter());
-        }
-        if hidden && entities.iter().all(|entity| entity.node_id.is_some()) {
-            batch.status = "committed".into();
-        }
+        let (mut batch, mut entities) = found.ok_or(DomainError::NotFound("batch"))?;
+        self.hide_candidates(&by, &mut entities).await?;
+        // The counts must not reveal hidden nodes either.
+        batch.summary = Summary::of(entities.iter());
         Ok(BatchView { batch, entities })
     }
 
-    /// Removes candidates whose nodes the caller may not see, and returns whether there were any. The candidates were
-    /// looked up at preview time.
+    /// Removes candidates whose nodes the caller may not see. The candidates were looked up at preview time.
     async fn hide_candidates(
         &self,
         by: &Principal,
         entities: &mut [StagedEntity],
-    ) -> Result<bool, DomainError> {
+    ) -> Result<(), DomainError> {
         let (ws, highest) = (by.workspace.id, by.workspace.clearance().highest());
         let nodes: Vec<Uuid> = entities
             .iter()
@@ -215,7 +210,7 @@ impl StagingCore {
                 .duplicate_candidates
                 .retain(|candidate| visible.contains(&candidate.node_id));
         }
-        Ok(nodes.iter().any(|node| !visible.contains(node)))
+        Ok(())
     }
 
     async fn commit_batch(&self, message: CommitBatch) -> Result<CommitResult, DomainError> {

@@ -145,10 +145,20 @@ pub struct ExtractedEntity {
 }
 
 impl ExtractedEntity {
-    /// Whether it is common software that the text names without saying that somebody used it. Auto mode leaves it to a
-    /// reviewer.
-    pub fn is_unstated_dual_use(&self) -> bool {
-        self.warnings.iter().any(|warning| warning == DUAL_USE_UNSTATED)
+    /// The confidence that a request states for all entities, else the one found; never more than found for common software.
+    pub fn confidence_or(&self, stated: Option<f64>) -> f64 {
+        let is_common = self.warnings.iter().any(|warning| warning.starts_with(DUAL_USE));
+        match stated {
+            Some(stated) if is_common => stated.min(self.confidence),
+            stated => stated.unwrap_or(self.confidence),
+        }
+    }
+
+    /// Whether auto mode leaves it to a reviewer whatever its marking: its name is not in the text, or it is common
+    /// software that the text names without saying that somebody used it.
+    pub fn needs_reviewer(&self) -> bool {
+        let mut warnings = self.warnings.iter();
+        warnings.any(|warning| warning == DUAL_USE_UNSTATED || warning.contains(NOT_FOUND))
     }
 }
 
@@ -229,7 +239,7 @@ impl StagedEntity {
     }
 }
 
-/// The counters of a batch.
+/// The counters of a batch, over the entities of it that the caller sees.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
     /// Entities found.
@@ -315,6 +325,10 @@ pub const MAX_ENTITIES: usize = 4000;
 /// where the text doesn't say that somebody used it.
 pub const DUAL_USE: &str = "Dual use: ";
 pub const DUAL_USE_UNSTATED: &str = "Dual use: common software; the text does not say that somebody used it";
+/// Part of the warning about an entity of a language model whose name is not in the text.
+pub const NOT_FOUND: &str = "not found in the text";
+/// Prefix of the warning about an entity that may be any of several nodes.
+pub const AMBIGUOUS: &str = "Ambiguous: ";
 /// Prefix of every TLP sensitivity warning.
 pub const SENSITIVITY: &str = "TLP sensitivity: ";
 

@@ -1,10 +1,11 @@
 //! Request bodies: read after authentication, bounded in size, and parsed so that errors name the field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use actix_web::web;
 use futures_util::StreamExt;
+use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::objects::{MUST_BE_AN_OBJECT, Objects};
@@ -64,11 +65,49 @@ pub async fn json_or_empty<T: DeserializeOwned>(
     parse_optional(if bytes.is_empty() { b"{}" } else { &bytes }, fields)
 }
 
+/// Reads the body of a route that takes none: it is empty or `{}`. Somebody who sends a field expects it to count.
+///
+/// # Errors
+/// `TooLarge`, or `Invalid` with the name of the field.
+pub async fn none(payload: web::Payload, limit: usize) -> Result<(), DomainError> {
+    let bytes = read(payload, limit, None).await?;
+    if bytes.is_empty() {
+        Ok(())
+    } else {
+        parse_empty(&bytes)
+    }
+}
+
+fn parse_empty(bytes: &[u8]) -> Result<(), DomainError> {
+    #[derive(Deserialize)]
+    struct Empty {}
+    let Empty {} = parse(bytes)?;
+    match names_of(bytes).into_iter().next() {
+        None => Ok(()),
+        Some(name) => Err(DomainError::invalid(
+            shown_name(&name),
+            "is not known here: this request takes no body",
+        )),
+    }
+}
+
+/// The names of the fields of an object.
+fn names_of(bytes: &[u8]) -> BTreeSet<String> {
+    let fields: BTreeMap<String, IgnoredAny> = serde_json::from_slice(bytes).unwrap_or_default();
+    fields.into_keys().collect()
+}
+
+/// The name that an error gives to a field that the caller has named.
+fn shown_name(name: &str) -> &str {
+    let is_short = name.chars().count() <= MAX_NAME && !name.chars().any(char::is_control);
+    if is_short { name } else { "body" }
+}
+
 fn parse_optional<T: DeserializeOwned>(bytes: &[u8], fields: &[&'static str]) -> Result<T, DomainError> {
     let value = parse(bytes)?;
-    let stated: BTreeMap<String, IgnoredAny> = serde_json::from_slice(bytes).unwrap_or_default();
+    let stated = names_of(bytes);
     let is_known = |name: &String| fields.contains(&name.as_str());
-    let Some(unknown) = stated.keys().next().filter(|_| !stated.keys().any(is_known)) else {
+    let Some(unknown) = stated.iter().next().filter(|_| !stated.iter().any(is_known)) else {
         return Ok(value);
     };
     let mut rule = format!(
@@ -78,9 +117,7 @@ fn parse_optional<T: DeserializeOwned>(bytes: &[u8], fields: &[&'static str]) ->
     if let Some(meant) = nearest(unknown, fields.iter().copied()) {
         rule.push_str(&format!("; did you mean {meant}?"));
     }
-    let is_short = unknown.chars().count() <= MAX_NAME && !unknown.chars().any(char::is_control);
-    let name = if is_short { unknown } else { "body" };
-    Err(DomainError::invalid(name, rule))
+    Err(DomainError::invalid(shown_name(unknown), rule))
 }
 
 /// Reads a body of at most `limit` bytes and passes it to `parse`. The caller must keep the returned load alive for as
@@ -232,8 +269,6 @@ fn describe(path: &str, error: &serde_json::Error) -> DomainError {
 
 #[cfg(test)]
 mod tests {
-    use serde::Deserialize;
-
     use super::*;
     use crate::domain::tlp::Tlp;
 
@@ -276,6 +311,27 @@ mod tests {
             (r#"{"disabled":1}"#, "disabled: invalid type"),
         ] {
             let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with(want), "{text} gave {error}");
+        }
+    }
+
+    #[test]
+    fn a_body_where_none_is_taken_has_no_field() {
+        for text in ["{}", " { } "] {
+            assert!(parse_empty(text.as_bytes()).is_ok(), "{text}");
+        }
+        for (text, want) in [
+            (
+                r#"{"entity_ids":[]}"#,
+                "entity_ids: is not known here: this request takes no body",
+            ),
+            (r#"{"a\nb":1}"#, "body: is not known here"),
+            ("[]", "body: must be an object"),
+            ("null", "body: must be an object"),
+            ("x", "body: is not valid JSON"),
+            ("{} {}", "body: is not valid JSON"),
+        ] {
+            let error = parse_empty(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(want), "{text} gave {error}");
         }
     }

@@ -76,6 +76,8 @@ pub struct CreateWorkspace {
     pub name: Label,
     pub admin_email: String,
     pub admin_password: SecretString,
+    /// The operator's own if it is `None`.
+    pub tier: Option<Tier>,
 }
 impl Work for CreateWorkspace {
     type Core = IdentityCore;
@@ -93,10 +95,11 @@ impl Work for CreateWorkspace {
             name,
             admin_email,
             admin_password,
+            tier,
         } = self;
         require_operator(&by, "create workspaces")?;
         password::check_new("admin_password", &admin_password, &admin_email)?;
-        let workspace = new_workspace(name.into(), Tier::Pilot, false);
+        let workspace = new_workspace(name.into(), tier.unwrap_or(by.workspace.tier), false);
         let admin = new_user(
             workspace.id,
             "admin_email",
@@ -108,7 +111,8 @@ impl Work for CreateWorkspace {
         let now = clock::now();
         let entry = AuditEntry::by(&by, "admin.workspace_create", "workspace", Outcome::Success, now)
             .on(workspace.id)
-            .with("name", workspace.name.as_str());
+            .with("name", workspace.name.as_str())
+            .with("tier", workspace.tier.as_str());
         core.store
             .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
             .await?;
@@ -160,8 +164,7 @@ impl Work for ReadWorkspace {
 
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         require_operator(&self.by, "list workspaces")?;
-        let all = core.store.workspaces().await?;
-        let found = all.into_iter().find(|one| one.id == self.workspace);
+        let found = core.store.overseen_workspace(self.workspace).await?;
         found
             .map(WorkspaceView::from)
             .ok_or(DomainError::NotFound("workspace"))

@@ -69,64 +69,22 @@ impl Work for Login {
     }
 
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
-        let Login {
-            email,
-            password,
-            workspace,
-            ip,
-        } = self;
         // Before the attempt is counted: a caller refused here has not guessed.
         let place = core.sign_ins.try_acquire();
         let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
         // One IP address may not try account after account either.
-        let tries = core.take_try(ip).await?;
+        let tries = core.take_try(self.ip).await?;
         if !tries.allowed {
             return Ok(rate_limited(tries));
         }
-        let email = email.trim().to_lowercase();
-        let workspace = workspace.map(|text| text.trim().to_owned());
-        let workspace = workspace.filter(|text| !text.is_empty());
-        let mut accounts = core
-            .store
-            .accounts_of(&email, workspace.as_deref(), MAX_ACCOUNTS)
-            .await?;
-        // Taking slots in a fixed order keeps concurrent attempts from deadlocking.
-        accounts.sort_unstable_by_key(|user| user.id);
-        let attempt = Attempt {
-            email,
-            ip,
-            workspace,
-            accounts,
-        };
-        let place = match core.place(attempt.key()).await? {
-            Ok(place) => place,
+        let attempt = core.attempt(self.email, self.workspace, self.ip).await?;
+        match core.place(attempt.key()).await? {
+            Ok(place) => core.try_password(&attempt, self.password, place).await,
             Err(locked) => {
                 core.record_failure(&attempt.accounts, &attempt.failure()).await?;
-                return Ok(rate_limited(locked));
+                Ok(rate_limited(locked))
             }
-        };
-        let fitting = core.match_accounts(&attempt, password).await?;
-        let failed = fitting.is_empty();
-        let rate = core.limiter.call(EndLogin { place, failed }).await?;
-        let outcome = match fitting.as_slice() {
-            [] => {
-                core.record_failure(&attempt.accounts, &attempt.failure()).await?;
-                if !rate.allowed {
-                    return Ok(rate_limited(rate));
-                }
-                Err(WRONG_LOGIN)
-            }
-            [user] => {
-                let entry = of_user(user, ip, Outcome::Success);
-                core.grant_sign_in((*user).clone(), entry).await
-            }
-            several => {
-                let entry = |user: &UserRecord| of_user(user, ip, Outcome::Failure);
-                let fit = "address and password fit";
-                Err(core.ask_for_workspace(several, fit, entry).await?)
-            }
-        };
-        Ok(SignInOutcome { rate, outcome })
+        }
     }
 }
 
@@ -182,6 +140,59 @@ fn audited_address(email: &str) -> String {
 }
 
 impl IdentityCore {
+    /// The attempt with the accounts that it may mean.
+    async fn attempt(
+        &self,
+        email: String,
+        workspace: Option<String>,
+        ip: IpAddr,
+    ) -> Result<Attempt, DomainError> {
+        let email = email.trim().to_lowercase();
+        let workspace = workspace.map(|text| text.trim().to_owned());
+        let workspace = workspace.filter(|text| !text.is_empty());
+        let accounts = self.store.accounts_of(&email, workspace.as_deref(), MAX_ACCOUNTS);
+        let mut accounts = accounts.await?;
+        // Taking slots in a fixed order keeps concurrent attempts from deadlocking.
+        accounts.sort_unstable_by_key(|user| user.id);
+        Ok(Attempt {
+            email,
+            ip,
+            workspace,
+            accounts,
+        })
+    }
+
+    /// Signs in to the account whose password it is; `place` is the attempt's slot.
+    async fn try_password(
+        &self,
+        attempt: &Attempt,
+        password: SecretString,
+        place: LoginPlace,
+    ) -> Result<SignInOutcome, DomainError> {
+        let fitting = self.match_accounts(attempt, password).await?;
+        let failed = fitting.is_empty();
+        let rate = self.limiter.call(EndLogin { place, failed }).await?;
+        let outcome = match fitting.as_slice() {
+            [] => {
+                self.record_failure(&attempt.accounts, &attempt.failure()).await?;
+                if !rate.allowed {
+                    return Ok(rate_limited(rate));
+                }
+                Err(WRONG_LOGIN)
+            }
+            [user] => {
+                let entry = of_user(user, attempt.ip, Outcome::Success);
+                self.grant_sign_in((*user).clone(), entry).await
+            }
+            several => {
+                let entry = |user: &UserRecord| of_user(user, attempt.ip, Outcome::Failure);
+                let fit = "address and password fit";
+                Err(self.ask_for_workspace(several, fit, entry).await?)
+            }
+        };
+        Ok(SignInOutcome { rate, outcome })
+    }
+
     /// The accounts whose password matches.
     async fn match_accounts<'a>(
         &self,

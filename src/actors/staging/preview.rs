@@ -14,8 +14,8 @@ use crate::domain::error::{DomainError, ErrorKind};
 use crate::domain::extraction::{sensitivity, tlp_hint};
 use crate::domain::principal::Principal;
 use crate::domain::staging::{
-    DuplicateCandidate, ExtractedEntity, Extraction, IngestMode, MAX_ENTITIES, SourceType, StagedEntity,
-    StagedStatus, StagingBatch, Summary,
+    AMBIGUOUS, DuplicateCandidate, ExtractedEntity, Extraction, IngestMode, MAX_ENTITIES, MatchKind,
+    SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
 };
 use crate::domain::tlp::{Clearance, Tlp};
 use crate::store::{NewBatch, StagedText};
@@ -199,8 +199,20 @@ impl Marking {
     }
 }
 
-/// One extracted entity, to be staged. In auto mode an entity without a sensitivity warning is accepted at once, unless it
-/// is common software that the text doesn't say somebody used.
+/// The warning about an entity whose name or identifier several nodes have. Which of them is meant, a reviewer decides.
+fn ambiguity(duplicates: &[DuplicateCandidate]) -> Option<String> {
+    let mut named: Vec<String> = duplicates
+        .iter()
+        .filter(|candidate| candidate.matched != MatchKind::Semantic)
+        .map(|candidate| format!("{} ({})", candidate.name, candidate.node_id))
+        .collect();
+    named.dedup();
+    let last = named.pop().filter(|_| !named.is_empty())?;
+    Some(format!("{AMBIGUOUS}may be {} or {last}", named.join(", ")))
+}
+
+/// One extracted entity, to be staged. In auto mode an entity without a sensitivity warning is accepted at once, unless
+/// only a reviewer can tell whether the text states it, or which node it is.
 fn entity(
     batch: Uuid,
     found: &ExtractedEntity,
@@ -216,6 +228,9 @@ fn entity(
             warnings.push(warning);
         }
     }
+    let ambiguity = ambiguity(&duplicates);
+    let is_ambiguous = ambiguity.is_some();
+    warnings.extend(ambiguity);
     let mut entity = StagedEntity {
         id: Uuid::new_v4(),
         batch_id: batch,
@@ -224,7 +239,7 @@ fn entity(
         name: found.name.clone(),
         description: found.description.clone(),
         proposed_tlp: marking.proposed,
-        proposed_confidence: message.default_confidence.unwrap_or(found.confidence),
+        proposed_confidence: found.confidence_or(message.default_confidence),
         resolved_tlp: None,
         merge_target_id: None,
         duplicate_candidates: duplicates,
@@ -233,7 +248,8 @@ fn entity(
         node_id: None,
         unmarked: marking.missing,
     };
-    if message.mode == IngestMode::Auto && !entity.is_sensitive() && !found.is_unstated_dual_use() {
+    let waits = entity.is_sensitive() || found.needs_reviewer() || is_ambiguous;
+    if message.mode == IngestMode::Auto && !waits {
         entity.status = StagedStatus::Accepted;
     }
     entity

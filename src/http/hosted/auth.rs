@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::HostedError;
-use super::guard::{Guarded, SignedInOnly, read_credential};
+use super::guard::{Guarded, SignOut, SignedInOnly, read_credential};
 use super::{media_type, resource};
 use crate::actors::identity::{Login, Logout, SignInGrant, SignInOutcome};
 use crate::auth::token;
@@ -154,7 +154,8 @@ async fn login(
 
 /// Signs out: the token that the request presents is refused from now on.
 ///
-/// Other tokens of the user stay valid. API keys can't sign out: an administrator revokes them.
+/// Other tokens of the user stay valid. API keys can't sign out: an administrator revokes them. Users of a suspended
+/// workspace can.
 #[utoipa::path(
     post, path = "/api/auth/logout", tag = "Sign-in", security(("bearer" = [])),
     responses(
@@ -164,7 +165,7 @@ async fn login(
 )]
 async fn logout(
     request: HttpRequest,
-    caller: Guarded<SignedInOnly>,
+    caller: Guarded<SignOut>,
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, HostedError> {
     let presented = read_credential(&request)?;

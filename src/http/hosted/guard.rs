@@ -33,6 +33,8 @@ pub trait Requirement: 'static {
     const PERMISSION: Option<Permission>;
     /// The workspace feature, if the route requires one.
     const FEATURE: Option<&'static str>;
+    /// Whether the caller's workspace must not be suspended.
+    const ACTIVE_ONLY: bool = true;
 }
 
 macro_rules! needs {
@@ -61,6 +63,15 @@ needs! {
     Admin: Some(Permission::Admin), None;
 }
 
+/// Any valid credential, of a suspended workspace too: a token that can't be given back would live again after the
+/// suspension.
+pub struct SignOut;
+impl Requirement for SignOut {
+    const PERMISSION: Option<Permission> = None;
+    const FEATURE: Option<&'static str> = None;
+    const ACTIVE_ONLY: bool = false;
+}
+
 /// The caller: authenticated, within its workspace's rate limit, and authorised.
 pub struct Guarded<N> {
     pub by: Principal,
@@ -75,6 +86,9 @@ impl<N: Requirement> FromRequest for Guarded<N> {
         let request = request.clone();
         Box::pin(async move {
             let by = admit(&request).await?;
+            if N::ACTIVE_ONLY {
+                by.workspace.require_active()?;
+            }
             if let Some(permission) = N::PERMISSION {
                 by.require(permission)?;
             }
@@ -189,8 +203,7 @@ async fn within_total(
     Ok(())
 }
 
-/// Authenticates the caller and counts the request against the limit of its workspace. Every credential passes here, so
-/// this is also where a suspended workspace is refused.
+/// Authenticates the caller and counts the request against the limit of its workspace.
 async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let state = state_of(request)?;
     let ip = client_ip(request, &state.settings.server.trusted_proxies);
@@ -205,7 +218,6 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     };
     let limit = state.settings.tier_limit(by.workspace.tier);
     count(request, RateKey::Workspace(by.workspace.id), &[(limit, HOUR)]).await?;
-    by.workspace.require_active()?;
     Ok(by)
 }
 

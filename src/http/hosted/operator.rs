@@ -31,6 +31,8 @@ struct NewWorkspaceBody {
     admin_email: String,
     #[schema(value_type = NewPassword)]
     admin_password: SecretString,
+    /// The tier of the operator's own workspace if it is absent.
+    tier: Option<Tier>,
 }
 
 /// What the operator decides about a workspace; what is absent stays.
@@ -96,6 +98,7 @@ async fn create_workspace(
         name: body::field("name", body.name)?,
         admin_email: body.admin_email,
         admin_password: body.admin_password,
+        tier: body.tier,
     };
     let made = state.identity.call(message).await?;
     Ok(HttpResponse::Created().json(NewWorkspaceAnswer {

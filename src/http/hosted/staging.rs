@@ -21,7 +21,7 @@ use crate::http::AppState;
 use crate::http::body;
 use crate::store::Decision;
 
-/// Largest body of a decision, in bytes.
+/// Largest body of a decision or commit, in bytes.
 const DECISION_LIMIT: usize = 64 * 1024;
 
 #[derive(Deserialize, ToSchema)]
@@ -225,7 +225,7 @@ async fn batch(
     }))
 }
 
-/// Commits the decided entities of a batch.
+/// Commits the decided entities of a batch. There is nothing to choose, so a body with a field is refused.
 #[utoipa::path(
     post, path = "/api/ingest/batch/{id}/commit", operation_id = "commit_staging_batch", tag = "Staging",
     params(("id" = Uuid, Path, description = "Id of the batch.")),
@@ -243,8 +243,10 @@ async fn commit(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
     id: web::Path<String>,
+    payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let batch = id_of(&id, "batch")?;
+    body::none(payload, DECISION_LIMIT).await?;
     let results = state.staging.call(CommitBatch { by: caller.by, batch }).await?;
     Ok(HttpResponse::Ok().json(CommitAnswer {
         success: true,
