@@ -20,6 +20,14 @@ pub fn private_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
+/// Whether there is nothing in a directory, or no directory.
+pub(crate) fn is_empty(dir: &Path) -> bool {
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) => entries.next().is_none(),
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    }
+}
+
 /// # Errors
 /// When no file can be created in the directory.
 pub fn check_writable(dir: &Path) -> io::Result<()> {
@@ -76,7 +84,9 @@ pub(crate) fn close_to_others(data_dir: &Path) -> Result<(), (PathBuf, io::Error
 fn restrict(path: &Path) -> io::Result<()> {
     let found = std::fs::metadata(path)?;
     let mode = found.mode() & 0o7777;
-    if mode & OTHERS == 0 || mode & SHARED != 0 {
+    // On a file the bit keeps nobody away.
+    let is_shared = found.is_dir() && mode & SHARED != 0;
+    if mode & OTHERS == 0 || is_shared {
         return Ok(());
     }
     let place = path.display();
@@ -139,10 +149,10 @@ mod tests {
         for name in PRIVATE {
             let file = dir.join(name);
             std::fs::write(&file, "secret").unwrap();
-            for given in [0o644, 0o640, 0o600, 0o666, 0o604, 0o400] {
+            for given in [0o644, 0o640, 0o600, 0o666, 0o604, 0o400, 0o1644, 0o1666, 0o4644] {
                 std::fs::set_permissions(&file, Permissions::from_mode(given)).unwrap();
                 close_to_others(&dir).unwrap();
-                assert_eq!(mode(&file), given & 0o700, "{name} {given:o}");
+                assert_eq!(mode(&file), given & 0o7700, "{name} {given:o}");
             }
         }
     }
@@ -153,7 +163,10 @@ mod tests {
         let dir = parent.path().join("data");
         std::fs::create_dir(&dir).unwrap();
         std::fs::set_permissions(&dir, Permissions::from_mode(0o1777)).unwrap();
+        let secret = dir.join("jwt.secret");
+        std::fs::write(&secret, "secret").unwrap();
+        std::fs::set_permissions(&secret, Permissions::from_mode(0o644)).unwrap();
         close_to_others(&dir).unwrap();
-        assert_eq!(mode(&dir), 0o1777);
+        assert_eq!((mode(&dir), mode(&secret)), (0o1777, 0o600));
     }
 }

@@ -18,6 +18,8 @@ use crate::domain::error::DomainError;
 use crate::files;
 use crate::store::{StorageMemory, StorageServer, Store, StoreError, StoreMarker, embedded_dir};
 
+pub use self::requirements::check_open_files;
+
 /// Exit code when the process gives up (sysexits.h, EX_SOFTWARE).
 pub(crate) const EXIT_GAVE_UP: i32 = 70;
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
@@ -28,6 +30,9 @@ const CLOSING_TRIES: u32 = 500;
 pub enum StartError {
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// A setting that only the store shows to be unusable.
+    #[error("configuration: {0}")]
+    Configuration(String),
     #[error("{0}: {1}")]
     Io(String, std::io::Error),
     #[error("{0}")]
@@ -115,10 +120,14 @@ fn forget_derived(marker: &StoreMarker, store: &Path) {
     let Some(loss) = marker.accepted_loss() else {
         return;
     };
+    let lacks = match loss.known {
+        Some(_) => "has lost commits that were acknowledged",
+        None => "may have lost commits that were acknowledged",
+    };
     tracing::warn!(
         found = loss.found,
         known = loss.known,
-        "the store has lost commits that were acknowledged; --accept-loss goes on without them"
+        "the store {lacks}; --accept-loss goes on with what it holds"
     );
     let Some(data_dir) = store.parent() else { return };
     for derived in ["index", "graph"] {

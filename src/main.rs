@@ -12,6 +12,7 @@ use threat_memory::app::hosted::Application;
 use threat_memory::app::local::LocalApplication;
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
+use threat_memory::lifecycle::check_open_files;
 use threat_memory::telemetry::LogGuard;
 use threat_memory::{capacity, demo, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
@@ -94,12 +95,15 @@ fn main() -> ExitCode {
     if let Err(error) = rlimit::increase_nofile_limit(MAX_OPEN_FILES) {
         eprintln!("the limit of open files could not be raised: {error}");
     }
-    let system = actix::System::with_tokio_rt(|| {
-        #[allow(clippy::expect_used)] // Without threads nothing can run, and there is nobody to report to.
-        capacity::runtime()
-            .build()
-            .expect("the operating system gives no threads")
-    });
+    // The runtime and the log need some, and would fail for reasons of their own.
+    if let Err(error) = check_open_files() {
+        return fail(&error);
+    }
+    let runtime = match capacity::runtime().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&StartError::Io("the threads of the runtime".into(), error)),
+    };
+    let system = actix::System::with_tokio_rt(|| runtime);
     match cli.command {
         Command::Demo { bundle } => system.block_on(demo::run(bundle.as_deref())),
         Command::Hosted {
@@ -145,6 +149,19 @@ fn refuse(error: &ConfigError) -> ExitCode {
     ExitCode::from(BAD_CONFIGURATION)
 }
 
+fn fail(error: &StartError) -> ExitCode {
+    match error {
+        StartError::Configuration(_) => {
+            eprintln!("{error}");
+            ExitCode::from(BAD_CONFIGURATION)
+        }
+        StartError::Store(_) | StartError::Io(..) | StartError::Setup(_) => {
+            eprintln!("threat-memory could not start: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 /// Sets up logging in the directory that the key names, then starts the service; returns an exit code if either fails.
 /// The future waits for the signal to stop. The logs are flushed when the guard is dropped.
 async fn start_service<T>(
@@ -157,14 +174,9 @@ async fn start_service<T>(
         ExitCode::from(BAD_CONFIGURATION)
     })?;
     telemetry::log_panics();
-    let app = start.await.map_err(|error| {
-        eprintln!("threat-memory could not start: {error}");
-        ExitCode::FAILURE
-    })?;
-    let stop = stop_signal().map_err(|error| {
-        eprintln!("threat-memory could not start: signals can't be watched: {error}");
-        ExitCode::FAILURE
-    })?;
+    let app = start.await.map_err(|error| fail(&error))?;
+    let stop =
+        stop_signal().map_err(|error| fail(&StartError::Io("signals can't be watched".into(), error)))?;
     resident::give_back();
     Ok((app, stop, guard))
 }

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{Listeners, StartError, demo_data, first, serve, tidy_metrics};
+use super::{AdminListener, Listeners, StartError, demo_data, first, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, GraphEnvironment, GraphHandle, IndexCoverage};
@@ -27,6 +27,7 @@ use crate::actors::worker::ActorCore;
 use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
+use crate::domain::error::ErrorKind;
 use crate::http::{AppState, compression, cors, equalize_refusal_time, hosted, observe};
 use crate::lifecycle::{self, drain, keep, load_or_create_secret, requirements, wait_until_closed};
 use crate::mail::Mailer;
@@ -65,12 +66,7 @@ impl Application {
         let store = open_store(&settings).await?;
         // After the store: a directory with a secret and without a store is one that has lost it.
         let secret = secret(&settings)?;
-        let first_admin = bootstrap(
-            &store,
-            settings.admin_email.as_deref(),
-            settings.admin_password.as_ref(),
-        )
-        .await?;
+        let first_admin = first_admin(&settings, &store).await?;
         // At once: should anything below fail, the administrator exists already.
         if let Some(admin) = &first_admin {
             announce(admin);
@@ -183,6 +179,17 @@ impl Application {
     }
 }
 
+/// Makes the administrator if the store is new.
+async fn first_admin(settings: &Settings, store: &Store) -> Result<Option<FirstAdmin>, StartError> {
+    let (email, password) = (settings.admin_email.as_deref(), settings.admin_password.as_ref());
+    bootstrap(store, email, password).await.map_err(|error| {
+        if error.kind() == ErrorKind::Invalid {
+            return StartError::Configuration(error.to_string());
+        }
+        error.into()
+    })
+}
+
 /// Prints the generated password of the first administrator: the only time that it can be shown.
 fn announce(admin: &FirstAdmin) {
     if let Some(password) = &admin.generated_password {
@@ -202,7 +209,7 @@ fn graph_core(
         ..IndexSettings::default()
     };
     let index_dir = settings.data_dir().map(|dir| dir.join("index"));
-    let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings)
+    let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings, store.id_secret())
         .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
     let surroundings = GraphEnvironment {
         remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
@@ -322,9 +329,12 @@ async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listener
     serve(
         server.run(),
         address,
-        (settings.admin_bind, &settings.admin_hosts),
+        AdminListener {
+            section: "server",
+            bind: settings.admin_bind,
+            hosts: &settings.admin_hosts,
+        },
         recorder,
-        "server.admin_bind",
     )
     .await
 }

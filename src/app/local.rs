@@ -9,7 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 use tokio::task::JoinHandle;
 
-use super::{Listeners, StartError, first, serve, tidy_metrics};
+use super::{AdminListener, Listeners, StartError, first, serve, tidy_metrics};
 use crate::config::local::{EVERYWHERE, Editor, LocalSettings, WebSettings};
 use crate::http::local::{self, LocalState};
 use crate::http::{compression, observe};
@@ -113,9 +113,12 @@ async fn listen(
     serve(
         server.run(),
         address,
-        (web_settings.admin_bind, &[]),
+        AdminListener {
+            section: "web",
+            bind: web_settings.admin_bind,
+            hosts: &web_settings.admin_hosts,
+        },
         recorder,
-        "web.admin_bind",
     )
     .await
 }

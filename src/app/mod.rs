@@ -64,16 +64,24 @@ impl Listeners {
     }
 }
 
+/// Where the metrics are served, as a section of the settings says.
+struct AdminListener<'a> {
+    section: &'static str,
+    bind: SocketAddr,
+    hosts: &'a [String],
+}
+
 /// Serves an API that is already bound, and the metrics beside it. Both listen when it returns.
 async fn serve(
     server: Server,
     address: SocketAddr,
-    (admin_bind, admin_hosts): (SocketAddr, &[String]),
+    admin: AdminListener<'_>,
     recorder: PrometheusHandle,
-    bind_key: &str,
 ) -> Result<Listeners, StartError> {
+    let AdminListener { section, bind, hosts } = admin;
     let recorder = web::Data::new(recorder);
-    let known = web::Data::new(KnownHosts::new(admin_bind.ip(), admin_hosts));
+    let known = KnownHosts::new(bind.ip(), hosts, &format!("{section}.admin_hosts"));
+    let known = web::Data::new(known);
     let admin_server = HttpServer::new(move || {
         App::new()
             .app_data(recorder.clone())
@@ -83,8 +91,8 @@ async fn serve(
     })
     .workers(1)
     .disable_signals()
-    .bind(admin_bind)
-    .map_err(|error| StartError::Io(format!("{bind_key} {admin_bind}"), error))?;
+    .bind(bind)
+    .map_err(|error| StartError::Io(format!("{section}.admin_bind {bind}"), error))?;
     let admin_address = first(admin_server.addrs())?;
     let admin_server = admin_server.run();
     let handles = (server.handle(), admin_server.handle());
@@ -124,11 +132,11 @@ async fn begin<S: Future<Output = io::Result<()>>>(name: &str, server: S) -> Res
     )))
 }
 
-/// Runs a listener, and ends the process when it fails: a service that nobody reaches must not look alive.
+/// Runs a listener, and ends the process when it ends before it was told to stop: a service that nobody reaches must not
+/// look alive.
 async fn outlive(name: &str, server: impl Future<Output = io::Result<()>>, is_stopping: &AtomicBool) {
     let why = match AssertUnwindSafe(server).catch_unwind().await {
-        // It was told to stop.
-        Ok(Ok(())) => return,
+        Ok(Ok(())) => "it stopped by itself".to_owned(),
         Ok(Err(error)) => error.to_string(),
         Err(_) => "a thread of it died".to_owned(),
     };
@@ -154,6 +162,10 @@ mod tests {
     /// Set only in the process that the test below starts, so that `--include-ignored` doesn't end all tests.
     const MAY_END: &str = "THREAT_MEMORY_TEST_MAY_END";
 
+    fn end() -> impl Future<Output = io::Result<()>> {
+        ready(Ok(()))
+    }
+
     fn fail() -> impl Future<Output = io::Result<()>> {
         ready(Err(io::Error::other("no more files")))
     }
@@ -171,12 +183,12 @@ mod tests {
             "{failed}"
         );
         assert!(begin("the API", die()).await.is_err());
-        assert!(begin("the API", async { Ok(()) }).await.is_err());
+        assert!(begin("the API", end()).await.is_err());
     }
 
     #[tokio::test]
     async fn a_listener_that_was_told_to_stop_ends_nothing() {
-        outlive("the API", async { Ok(()) }, &AtomicBool::new(false)).await;
+        outlive("the API", end(), &AtomicBool::new(true)).await;
         outlive("the API", fail(), &AtomicBool::new(true)).await;
         outlive("the API", die(), &AtomicBool::new(true)).await;
     }
@@ -186,6 +198,7 @@ mod tests {
     #[ignore = "ends the process"]
     async fn loses_its_listener() {
         match std::env::var(MAY_END).as_deref() {
+            Ok("end") => outlive("the API", end(), &AtomicBool::new(false)).await,
             Ok("fail") => outlive("the API", fail(), &AtomicBool::new(false)).await,
             Ok("die") => outlive("the API", die(), &AtomicBool::new(false)).await,
             Ok(_) | Err(_) => {}
@@ -193,8 +206,8 @@ mod tests {
     }
 
     #[test]
-    fn a_process_whose_listener_fails_ends_with_an_error() {
-        for how in ["fail", "die"] {
+    fn a_process_whose_listener_ends_ends_with_an_error() {
+        for how in ["end", "fail", "die"] {
             let ended = Command::new(std::env::current_exe().unwrap())
                 .args([
                     "--exact",

@@ -28,7 +28,7 @@ const SEQUENCES: [&str; 5] = [
 ];
 /// Times that a sequence may begin anew and still counts as one.
 const MAX_BREAKS: usize = 2;
-/// Words that alone, repeated or with digits around them are no password.
+/// Words that alone, together or with digits around them are no password. A longer one stands before those that it holds.
 const COMMON: [&str; 12] = [
     "password",
     "passwort",
@@ -86,7 +86,11 @@ fn weakness(password: &str, email: &str) -> Option<&'static str> {
     if !word.is_empty() && of_email.iter().any(|part| part == word || *part == letters) {
         return Some("must not be the e-mail address or a part of it");
     }
-    let is_common = !word.is_empty() && COMMON.iter().any(|common| word.replace(common, "").is_empty());
+    // A blank keeps what stood around a word from becoming a word.
+    let rest = COMMON
+        .iter()
+        .fold(letters.clone(), |rest, common| rest.replace(common, " "));
+    let is_common = rest != letters && rest.chars().all(|c| c == ' ' || c.is_numeric());
     is_common.then_some("must not be a common password with digits or signs around it")
 }
 
@@ -202,6 +206,16 @@ mod tests {
             ("AdminAdmin2024", "common"),
             ("administrator", "common"),
             ("threat-memory", "common"),
+            ("adminpassword1", "common"),
+            ("Password-Admin-2024", "common"),
+            ("welcomeadmin12", "common"),
+            ("2024letmein!2025", "common"),
+            ("admin1password2welcome3", "common"),
+            ("administratoradmin", "common"),
+            ("letmeinqwerty99", "common"),
+            ("qwerty passw0rd", "common"),
+            ("iloveyou-changeme", "common"),
+            ("threat.memory.passwort", "common"),
         ] {
             let got = rule(password).unwrap_or_default();
             assert!(
@@ -220,6 +234,8 @@ mod tests {
             "密码很长而且没有人能猜到它的",
             "janes own secret",
             "1a2b3c4d5e6f7g8h",
+            "202401019999",
+            "welcome to the other admins",
         ] {
             assert_eq!(rule(fine), None, "{fine}");
         }

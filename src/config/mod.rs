@@ -76,6 +76,7 @@ pub struct Settings {
     pub actors: ActorsSettings,
     #[serde(default)]
     pub jwt_secret: Option<SecretString>,
+    /// Of the administrator whom the first start makes, as is the password.
     #[serde(default)]
     pub admin_email: Option<String>,
     #[serde(default)]

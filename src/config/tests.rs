@@ -54,6 +54,10 @@ fn a_bad_value_is_named_with_its_key() {
             "server.cors_origins: entry 1",
         ),
         (
+            "[server]\nadmin_hosts = [\"metrics.internal\", \"metrics.internal:9464\"]",
+            "server.admin_hosts: entry 2 must be a host name or an address, without a port",
+        ),
+        (
             "[storage]\nurl = \"ws://owner:hidden@host\"",
             "storage.url: must not hold credentials",
         ),
@@ -79,14 +83,6 @@ fn a_bad_value_is_named_with_its_key() {
             "[llm]\nprovider = \"openai\"\nmodel = \"m\"\noverlap_chars = 7000",
             "llm.overlap_chars: must be from 0 to 4000",
         ),
-        (
-            "admin_password = \"short\"",
-            "THREAT_MEMORY_ADMIN_PASSWORD: must have at least 12 characters",
-        ),
-        (
-            "admin_email = \"nobody\"",
-            "THREAT_MEMORY_ADMIN_EMAIL: must be an e-mail address",
-        ),
     ] {
         std::fs::write(&file, text).unwrap();
         let error = Settings::load(Some(&file), &Flags::default())
@@ -94,6 +90,42 @@ fn a_bad_value_is_named_with_its_key() {
             .to_string();
         assert!(error.contains(want), "{text} gave {error}");
         assert!(!error.contains("hidden"), "{error}");
+    }
+}
+
+#[test]
+fn the_administrator_of_the_first_start_is_checked_at_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let new = format!("surrealkv://{}/new", dir.path().display());
+    let used = format!("surrealkv://{}", dir.path().display());
+    for (text, want) in [
+        (
+            "admin_password = \"short\"",
+            "THREAT_MEMORY_ADMIN_PASSWORD: must have at least 12 characters",
+        ),
+        (
+            "admin_password = \"administrator1\"",
+            "THREAT_MEMORY_ADMIN_PASSWORD: must not be a common password",
+        ),
+        (
+            "admin_email = \"nobody\"",
+            "THREAT_MEMORY_ADMIN_EMAIL: must be an e-mail address",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let load = |storage: &str| {
+            let flags = Flags {
+                storage: Some(storage.to_owned()),
+                ..Flags::default()
+            };
+            Settings::load(Some(&file), &flags)
+        };
+        for storage in ["mem://", &new] {
+            let error = load(storage).unwrap_err().to_string();
+            assert!(error.contains(want), "{text} in {storage} gave {error}");
+        }
+        assert!(load(&used).is_ok(), "{text}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rules that types can't express.
 
 use std::fmt::Display;
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
 use secrecy::ExposeSecret;
@@ -15,6 +16,7 @@ use super::{
 use crate::auth::{is_secret_name, password};
 use crate::domain::email::is_email;
 use crate::domain::permission::Tier;
+use crate::files;
 use crate::outbound::Policy;
 
 /// HS256 needs a key at least as long as the digest (RFC 7518 section 3.2).
@@ -33,6 +35,7 @@ impl Settings {
             )));
         }
         origin_rules(&self.server.cors_origins)?;
+        host_rules("server.admin_hosts", &self.server.admin_hosts)?;
         within("server.drain_seconds", self.server.drain_seconds, 1..=600)?;
         within(
             "search.idle_writer_seconds",
@@ -88,10 +91,19 @@ impl Settings {
                 "THREAT_MEMORY_JWT_SECRET: must have at least {SECRET_BYTES} bytes"
             )));
         }
-        self.first_admin_rules()
+        if self.is_new() {
+            return self.first_admin_rules();
+        }
+        Ok(())
     }
 
-    /// Checked at every start, so that mistakes show at once and not when the store is empty one day.
+    /// Whether nothing was ever kept where these settings point to. Of an external database only the database can tell.
+    fn is_new(&self) -> bool {
+        !self.has_shared_store() && self.data_dir().is_none_or(|dir| files::is_empty(&dir))
+    }
+
+    /// The first start makes the administrator. Later the variables count for nothing, whatever they hold. The start itself
+    /// checks them again, where an earlier one was interrupted or the database is an external one; here nothing is made yet.
     fn first_admin_rules(&self) -> Result<(), ConfigError> {
         if let Some(email) = &self.admin_email
             && !is_email(email.trim())
@@ -169,6 +181,31 @@ fn origin_rules(origins: &[String]) -> Result<(), ConfigError> {
         }
     }
     Ok(())
+}
+
+/// Host headers are compared with these without their port.
+pub(super) fn host_rules(key: &str, hosts: &[String]) -> Result<(), ConfigError> {
+    match hosts.iter().position(|host| !is_host(host)) {
+        None => Ok(()),
+        Some(at) => Err(ConfigError::new(format!(
+            "{key}: entry {} must be a host name or an address, without a port",
+            at + 1
+        ))),
+    }
+}
+
+/// An IP address, or a name of letters, digits, `-`, `_` and `.` (RFC 1123 section 2.1, and what resolvers accept) that
+/// does not end in a number: resolvers read `0` and `127.0x1` as addresses.
+pub(super) fn is_host(host: &str) -> bool {
+    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    let hexadecimal = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+    let number = match hexadecimal {
+        Some(digits) => digits.chars().all(|c| c.is_ascii_hexdigit()),
+        None => last.chars().all(|c| c.is_ascii_digit()),
+    };
+    let is_name = (1..=253).contains(&host.len()) && host.chars().all(in_name) && !number;
+    host.parse::<IpAddr>().is_ok() || is_name
 }
 
 /// Connection settings of an external database.

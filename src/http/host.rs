@@ -7,30 +7,36 @@ use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::http::header::{HOST, HeaderMap};
 use actix_web::middleware::Next;
-use actix_web::{Error, ResponseError, web};
-
-use super::hosted::HostedError;
-
-const UNKNOWN: HostedError = HostedError::Message(
-    StatusCode::MISDIRECTED_REQUEST,
-    "Host: is neither this machine, nor the address that this listener is bound to, nor one of server.admin_hosts",
-);
+use actix_web::{Error, HttpResponse, web};
+use serde_json::json;
 
 /// The hosts under whose names a listener without credentials answers.
 #[derive(Debug, Clone)]
 pub struct KnownHosts {
     bind: IpAddr,
     names: Vec<String>,
+    /// The setting that lists the names.
+    key: String,
 }
 
 impl KnownHosts {
-    /// The names of this machine, the bound address, and these names. On a listener that is bound to all addresses, any
-    /// address counts: nobody can rebind an address.
-    pub fn new(bind: IpAddr, names: &[String]) -> Self {
+    /// The names of this machine, the bound address, and the names that the setting `key` lists. On a listener that is
+    /// bound to all addresses, any address counts: nobody can rebind an address.
+    pub fn new(bind: IpAddr, names: &[String], key: &str) -> Self {
         Self {
             bind: bind.to_canonical(),
             names: names.to_vec(),
+            key: key.to_owned(),
         }
+    }
+
+    /// The answer to a request for another host (RFC 9110 section 15.5.20).
+    fn refuse(&self) -> HttpResponse {
+        let error = format!(
+            "Host: is neither this machine, nor the address that this listener is bound to, nor one of {}",
+            self.key
+        );
+        HttpResponse::build(StatusCode::MISDIRECTED_REQUEST).json(json!({ "error": error }))
     }
 
     fn include(&self, host: &str) -> bool {
@@ -71,22 +77,24 @@ fn host_of(headers: &HeaderMap) -> Option<&str> {
     all.next().is_none().then_some(host)
 }
 
-/// Refuses requests for a host that is not among [`KnownHosts`], with 421 (RFC 9110 section 15.5.20).
+/// Refuses requests for a host that is not among [`KnownHosts`], with 421.
 pub async fn only_known_hosts(
+    known: web::Data<KnownHosts>,
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    let known = request.app_data::<web::Data<KnownHosts>>();
-    let is_known =
-        known.is_some_and(|known| host_of(request.headers()).is_some_and(|host| known.include(host)));
-    if is_known {
+    if host_of(request.headers()).is_some_and(|host| known.include(host)) {
         return Ok(next.call(request).await?.map_into_boxed_body());
     }
-    Ok(request.into_response(UNKNOWN.error_response()))
+    Ok(request.into_response(known.refuse()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
+    use actix_web::body::to_bytes;
+
     use super::*;
 
     #[test]
@@ -137,13 +145,25 @@ mod tests {
                 &["other.internal"],
             ),
         ] {
-            let known = KnownHosts::new(bind.parse().unwrap(), names);
+            let known = KnownHosts::new(bind.parse().unwrap(), names, "server.admin_hosts");
             for host in always.iter().chain(more) {
                 assert!(known.include(host), "{bind} {host}");
             }
             for host in never.iter().chain(fewer) {
                 assert!(!known.include(host), "{bind} {host}");
             }
+        }
+    }
+
+    #[actix_web::test]
+    async fn a_refusal_names_the_setting_of_the_service() {
+        for key in ["server.admin_hosts", "web.admin_hosts"] {
+            let refused = KnownHosts::new(Ipv4Addr::LOCALHOST.into(), &[], key).refuse();
+            assert_eq!(refused.status(), StatusCode::MISDIRECTED_REQUEST);
+            let body = to_bytes(refused.into_body()).await.unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+            let said = body["error"].as_str().unwrap();
+            assert!(said.ends_with(&format!("nor one of {key}")), "{said}");
         }
     }
 }

@@ -15,13 +15,23 @@ const WORKER_FILES: u64 = 8;
 /// Folder of the database in a data directory. All its files stay open.
 const STORE: &str = "store";
 
+/// Checks the limit of open files before anything is known of the service that is to start: one without a store and with a
+/// single HTTP worker needs so many.
+///
+/// # Errors
+/// The limit, the number that is needed, and what to do.
+pub fn check_open_files() -> Result<(), StartError> {
+    check_limit(needed_files(1, 0))
+}
+
 /// Checks the clock and the limit of open files, and takes the access of other users to the data directory away.
 ///
 /// # Errors
 /// The requirement that is not met, and what to do.
 pub(crate) fn check(workers: usize, data_dir: Option<&Path>) -> Result<(), StartError> {
     clock::check().map_err(StartError::Setup)?;
-    check_open_files(workers, data_dir)?;
+    let store = data_dir.map_or(0, |dir| count_files(&dir.join(STORE)));
+    check_limit(needed_files(workers, store))?;
     match data_dir {
         Some(dir) => files::close_to_others(dir)
             .map_err(|(path, error)| StartError::Io(path.display().to_string(), error)),
@@ -29,13 +39,12 @@ pub(crate) fn check(workers: usize, data_dir: Option<&Path>) -> Result<(), Start
     }
 }
 
-fn check_open_files(workers: usize, data_dir: Option<&Path>) -> Result<(), StartError> {
-    let store = data_dir.map_or(0, |dir| count_files(&dir.join(STORE)));
+fn check_limit(needed: u64) -> Result<(), StartError> {
     // Where the system doesn't tell the limit, the service may be lucky.
     let Ok((limit, _)) = rlimit::getrlimit(Resource::NOFILE) else {
         return Ok(());
     };
-    judge_limit(limit, needed_files(workers, store)).map_err(StartError::Setup)
+    judge_limit(limit, needed).map_err(StartError::Setup)
 }
 
 fn needed_files(workers: usize, store: u64) -> u64 {

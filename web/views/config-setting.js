@@ -21,6 +21,9 @@ export function prose(text) {
   return text.split("`").map((part, at) => (at % 2 === 1 ? el("code", {}, part) : part));
 }
 
+/** Whether two values are the same. */
+const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
 /** An error without the word that the API puts before each broken rule. */
 export const plainly = (message) => message.replace(/^Value error, /, "");
 
@@ -65,7 +68,7 @@ export class Setting {
   /** The new value, or `undefined`. */
   get edit() {
     const now = this.#read();
-    return Object.is(now, this.#base) ? undefined : now;
+    return isSame(now, this.#base) ? undefined : now;
   }
 
   get failed() {
@@ -99,7 +102,7 @@ export class Setting {
 
   /** The edit was taken over, unless there is another one by now. A secret is no longer needed here. */
   accepted(sent) {
-    this.#isRetyped = !Object.is(this.edit, sent);
+    this.#isRetyped = !isSame(this.edit, sent);
     if (this.#isSecret && !this.#isRetyped) this.revert();
   }
 
@@ -122,7 +125,7 @@ export class Setting {
     const text = `${path} ${named(path.split(".").at(-1))} ${description}`.toLowerCase();
     const isWaiting = pending !== undefined;
     const isChanged = isWaiting || this.edit !== undefined
-      || (this.#isSecret ? this.field.is_set : !Object.is(this.#value, this.field.default));
+      || (this.#isSecret ? this.field.is_set : !isSame(this.#value, this.field.default));
     const belongs = { changed: isChanged, waiting: isWaiting }[only] ?? true;
     return belongs && words.every((word) => text.includes(word));
   }
@@ -134,7 +137,7 @@ export class Setting {
     if (type === "boolean") return el("input.switch", { type: "checkbox", role: "switch", ...attributes });
     if (choices) return choice(choices, "", attributes);
     if (type === "secret") return el("input", { type: "password", ...attributes, autocomplete: "new-password" });
-    if (type === "text") return el("input", { type: "text", ...attributes });
+    if (type === "text" || type === "list") return el("input", { type: "text", ...attributes });
     const step = type === "integer" ? 1 : "any";
     return el("input", { type: "number", step, min: within(minimum), max: within(maximum), ...attributes });
   }
@@ -160,12 +163,13 @@ export class Setting {
     if (field.type === "boolean") return control.checked;
     if (field.type === "integer" || field.type === "number") return control.value === "" ? NaN : Number(control.value);
     if (this.#isSecret && control.value === "") return this.#removing ? "" : undefined;
+    if (field.type === "list") return control.value.split(",").map((entry) => entry.trim()).filter(Boolean);
     return control.value;
   }
 
   #write(value) {
     if (this.field.type === "boolean") this.control.checked = value;
-    else this.control.value = String(value);
+    else this.control.value = written(value);
   }
 
   #remove() {
@@ -191,7 +195,7 @@ export class Setting {
       this.#reset.textContent = this.#removing ? "Keep it" : "Remove";
       this.#reset.hidden = isFixed || !(field.is_set || field.pending !== undefined);
     } else {
-      this.#reset.hidden = isFixed || Object.is(this.#read(), field.default);
+      this.#reset.hidden = isFixed || isSame(this.#read(), field.default);
     }
     this.element.classList.toggle("is-edited", this.edit !== undefined);
     this.#noted();
@@ -212,7 +216,8 @@ export class Setting {
     const isNumber = minimum !== undefined && (type === "integer" || type === "number");
     const shown = (bound) => (Number.isInteger(bound) ? number(bound) : String(bound));
     const most = Number.isSafeInteger(maximum) || type === "number" ? ` to ${shown(maximum)}` : " or more";
-    return el("p.hint", {}, isNumber && `${shown(minimum)}${most}. `, "Default: ", standard(this.field.default));
+    return el("p.hint", {}, isNumber && `${shown(minimum)}${most}. `, type === "list" && "With commas between. ",
+      "Default: ", standard(this.field.default));
   }
 
   #waits() {
@@ -233,8 +238,12 @@ export class Setting {
   }
 }
 
+/** A value as it is typed. */
+const written = (value) => (Array.isArray(value) ? value.join(", ") : String(value));
+
 /** A value in a sentence. */
 function standard(value) {
   if (typeof value === "boolean") return value ? "on" : "off";
-  return value === "" ? "empty" : el("code", {}, String(value));
+  const text = written(value);
+  return text === "" ? "empty" : el("code", {}, text);
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, ObjectBuilder, Schema, Type};
 use utoipa::{Number, PartialSchema, ToSchema};
 
 use super::rules::{self, AcceptedValues, Kind};
@@ -76,7 +76,7 @@ fn section_schema(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
     entries(at).fold(section(), |all, (key, value)| {
         let path = tree::join(prefix, key);
         let schema = match value {
-            Value::Object(_) => section_schema(defaults, value, &path),
+            Value::Object(_) => section_schema(defaults, value, &path).into(),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 leaf(defaults, &path)
             }
@@ -90,14 +90,15 @@ fn change_schema(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
     below(at, "").into_iter().fold(section(), |all, relative| {
         let path = tree::join(prefix, &relative);
         let schema = match tree::get(at, &relative) {
-            Some(value @ Value::Object(_)) => change_schema(defaults, value, &path),
+            Some(value @ Value::Object(_)) => change_schema(defaults, value, &path).into(),
             Some(value) => {
-                let schema = leaf(defaults, &path);
-                if value.is_string() {
-                    schema.pattern(Some(PRINTABLE))
-                } else {
-                    schema
+                let mut schema = leaf(defaults, &path);
+                if let Schema::Object(object) = &mut schema
+                    && value.is_string()
+                {
+                    object.pattern = Some(PRINTABLE.to_owned());
                 }
+                schema
             }
             None => return all,
         };
@@ -116,10 +117,10 @@ fn below(at: &Value, prefix: &str) -> Vec<String> {
 }
 
 /// One setting.
-fn leaf(defaults: &Value, path: &str) -> ObjectBuilder {
+fn leaf(defaults: &Value, path: &str) -> Schema {
     let AcceptedValues { kind, range, choices } = rules::accepted_values(defaults, path);
     let schema = ObjectBuilder::new();
-    match kind {
+    let schema = match kind {
         Kind::Boolean => schema.schema_type(Type::Boolean),
         Kind::Number => with_range(schema.schema_type(Type::Number), range),
         Kind::Integer => with_range(schema.schema_type(Type::Integer), range),
@@ -131,8 +132,9 @@ fn leaf(defaults: &Value, path: &str) -> ObjectBuilder {
             let names = (!choices.is_empty()).then_some(choices);
             schema.schema_type(Type::String).enum_values(names)
         }
-        Kind::List => schema.schema_type(Type::Array),
-    }
+        Kind::List => return ArrayBuilder::new().items(schema.schema_type(Type::String)).into(),
+    };
+    schema.into()
 }
 
 fn with_range(schema: ObjectBuilder, range: Option<(Value, Value)>) -> ObjectBuilder {
@@ -185,6 +187,10 @@ mod tests {
             json!(["log", "redact", "block"])
         );
         assert_eq!(setting("web.host")["enum"], Value::Null);
+        assert_eq!(
+            setting("web.admin_hosts"),
+            json!({"type": "array", "items": {"type": "string"}})
+        );
         assert!(
             setting("web.api_key")["description"]
                 .as_str()
@@ -202,6 +208,7 @@ mod tests {
             json!({"governance": {"pii.enabled": true}}),
             json!({"governance.pii": {"enabled": true}}),
             json!({"governance.pii.enabled": true, "web.max_k": 1000}),
+            json!({"web": {"admin_hosts": ["memory.internal"]}}),
         ] {
             assert!(validator.is_valid(&fine), "{fine}");
         }
@@ -211,6 +218,8 @@ mod tests {
             json!({"governance.pii.enabled": 1}),
             json!({"web.max_k": 1001}),
             json!({"web.nope": 1}),
+            json!({"web.admin_hosts": "memory.internal"}),
+            json!({"web.admin_hosts": [1]}),
             json!({"llm.provider": "other"}),
             json!({"llm.model": "a\u{7f}"}),
         ] {

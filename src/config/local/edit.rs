@@ -14,7 +14,7 @@ use super::pending::{self, PendingValues};
 use super::tree::{self, HIDDEN};
 
 /// Sections and keys that take effect only after a restart.
-const RESTART: [&str; 17] = [
+const RESTART: [&str; 18] = [
     "backend",
     "storage.",
     "embedding.",
@@ -27,6 +27,7 @@ const RESTART: [&str; 17] = [
     "web.port",
     "web.workers",
     "web.admin_bind",
+    "web.admin_hosts",
     "web.body_limit",
     "web.drain_seconds",
     "web.api_key",
@@ -301,9 +302,8 @@ fn of_type(default: &Value, value: &Value) -> Result<Value, (&'static str, &'sta
         (Value::String(_), Value::String(text)) if text.contains(char::is_control) => {
             Err(("value_error", "Value error, must not hold control characters"))
         }
-        (Value::Bool(_), Value::Bool(_))
-        | (Value::String(_), Value::String(_))
-        | (Value::Array(_), Value::Array(_)) => Ok(value.clone()),
+        (Value::Array(_), Value::Array(entries)) if entries.iter().all(Value::is_string) => Ok(value.clone()),
+        (Value::Bool(_), Value::Bool(_)) | (Value::String(_), Value::String(_)) => Ok(value.clone()),
         (Value::Number(default), Value::Number(number)) if default.is_f64() => Ok(json!(number.as_f64())),
         (Value::Number(_), Value::Number(number)) if number.is_u64() || number.is_i64() => Ok(value.clone()),
         (Value::Number(_), Value::Number(number)) => whole(number.as_f64().unwrap_or(f64::NAN)),
@@ -312,7 +312,7 @@ fn of_type(default: &Value, value: &Value) -> Result<Value, (&'static str, &'sta
             Err(("float_type", "Input should be a valid number"))
         }
         (Value::Number(_), _) => Err(("int_type", "Input should be a valid integer")),
-        (Value::Array(_), _) => Err(("list_type", "Input should be a valid list")),
+        (Value::Array(_), _) => Err(("list_type", "Input should be a valid list of strings")),
         (Value::String(_) | Value::Null | Value::Object(_), _) => {
             Err(("string_type", "Input should be a valid string"))
         }

@@ -95,7 +95,8 @@ fn expected_value(defaults: &Value, path: &str) -> String {
     let mut probe = defaults.clone();
     let kind = match tree::get(defaults, path).unwrap_or(&Value::Null) {
         Value::Bool(_) => return "true or false".into(),
-        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => return "a text".into(),
+        Value::Array(_) => return "a list of texts, such as [\"a\", \"b\"]".into(),
+        Value::Null | Value::String(_) | Value::Object(_) => return "a text".into(),
         Value::Number(number) if number.is_f64() => {
             tree::set(&mut probe, path, json!(f64::MAX));
             "a number"
@@ -126,6 +127,17 @@ fn parse(text: &str, default: &Value) -> Option<Value> {
             number.map(|number| json!(number))
         }
         Value::Number(_) => text.parse::<u64>().ok().map(|number| json!(number)),
-        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => Some(json!(text)),
+        Value::Array(_) => list(text),
+        Value::Null | Value::String(_) | Value::Object(_) => Some(json!(text)),
     }
+}
+
+/// A list of texts, written as in TOML.
+fn list(text: &str) -> Option<Value> {
+    let Ok(value) = text.parse::<figment::value::Value>();
+    let list = serde_json::to_value(value).ok()?;
+    let is_texts = list
+        .as_array()
+        .is_some_and(|entries| entries.iter().all(Value::is_string));
+    is_texts.then_some(list)
 }

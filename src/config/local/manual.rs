@@ -243,6 +243,7 @@ mod tests {
             ("web.max_k", json!(20)),
             ("retrieval.graph_weight", json!(1.0)),
             ("governance.pii.enabled", json!(true)),
+            ("web.admin_hosts", json!(["memory.internal", "2001:db8::1"])),
             ("llm.model", json!(odd)),
             ("llm.api_key", json!("hidden-key")),
             ("platform.url", json!("http://u:hidden-key@h/")),

@@ -206,6 +206,7 @@ mod tests {
             ),
             ("web.host", Kind::Text, None),
             ("web.api_key", Kind::Secret, None),
+            ("web.admin_hosts", Kind::List, None),
             ("governance.enabled", Kind::Boolean, None),
         ] {
             let field = field(&editor, path);

@@ -95,6 +95,8 @@ pub struct WebSettings {
     pub body_limit: usize,
     pub drain_seconds: u64,
     pub admin_bind: SocketAddr,
+    /// Names under which the metrics are asked for, besides those of this machine and the bound address.
+    pub admin_hosts: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -71,9 +71,11 @@ fn every_variable_of_the_contract_sets_its_key() {
         ("PLATFORM_SYNC_INTERVAL", "60"),
         ("LOCAL_GOVERNANCE_PII_ENABLED", "yes"),
         ("LOCAL_RETRIEVAL_GRAPH_WEIGHT", "1"),
+        ("LOCAL_WEB_ADMIN_HOSTS", "[\"memory.internal\", \"2001:db8::1\"]"),
     ];
     let (settings, _) = load(None, &vars, &LocalFlags::default()).unwrap();
     let web = &settings.web;
+    assert_eq!(web.admin_hosts, ["memory.internal", "2001:db8::1"]);
     assert_eq!((web.rate_limit_per_minute, web.write_concurrency), (7, 3));
     assert_eq!((web.max_query_chars, web.max_content_chars), (11, 12));
     assert_eq!((web.max_k, web.max_sync_limit), (13, 14));
@@ -143,6 +145,18 @@ fn bad_values_are_named_and_secrets_are_not_quoted() {
             "governance.pii.action",
         ),
         ([("LOCAL_WEB_ADMIN_BIND", "nowhere")], "web.admin_bind"),
+        (
+            [("LOCAL_WEB_ADMIN_HOSTS", "memory.internal")],
+            "LOCAL_WEB_ADMIN_HOSTS (web.admin_hosts): must be a list of texts",
+        ),
+        (
+            [("LOCAL_WEB_ADMIN_HOSTS", "[1]")],
+            "LOCAL_WEB_ADMIN_HOSTS (web.admin_hosts): must be a list of texts",
+        ),
+        (
+            [("LOCAL_WEB_ADMIN_HOSTS", "[\"a.example\", \"b.example:9465\"]")],
+            "web.admin_hosts: entry 2 must be a host name or an address, without a port",
+        ),
     ] {
         let error = load(None, &vars, &LocalFlags::default()).unwrap_err().to_string();
         assert!(error.contains(want), "{vars:?} gave {error}");
@@ -432,7 +446,8 @@ fn other_than(path: &str, value: &Value) -> Value {
         Value::String(_) if path == "logging.filter" => json!("debug"),
         Value::String(_) if path.ends_with("url") => json!("http://other.example"),
         Value::String(_) => json!("other"),
-        Value::Null | Value::Array(_) | Value::Object(_) => panic!("{path}"),
+        Value::Array(_) => json!(["other.example"]),
+        Value::Null | Value::Object(_) => panic!("{path}"),
     }
 }
 

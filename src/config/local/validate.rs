@@ -1,10 +1,10 @@
 //! Rules of the local service that types can't express.
 
-use std::net::IpAddr;
-
 use secrecy::ExposeSecret;
 
-use super::super::validate::{actor_rules, embedding_rules, endpoint, llm_rules, server_rules, within};
+use super::super::validate::{
+    actor_rules, embedding_rules, endpoint, host_rules, is_host, llm_rules, server_rules, within,
+};
 use super::super::{ConfigError, LlmProvider};
 use super::LocalSettings;
 use crate::actors::extractor::ExtractorCore;
@@ -137,7 +137,8 @@ impl LocalSettings {
         within("web.heartbeat_seconds", web.heartbeat_seconds, 1..=3600)?;
         within("web.workers", web.workers, 1..=64)?;
         within("web.body_limit", web.body_limit, 1024..=(1 << 30))?;
-        within("web.drain_seconds", web.drain_seconds, 1..=600)
+        within("web.drain_seconds", web.drain_seconds, 1..=600)?;
+        host_rules("web.admin_hosts", &web.admin_hosts)
     }
 
     /// Refuses to listen on all addresses without a key, and to use an external database without `credentials`.
@@ -168,18 +169,4 @@ impl LocalSettings {
     pub fn has_model(&self) -> bool {
         self.llm.provider != LlmProvider::None
     }
-}
-
-/// An IP address, or a name of letters, digits, `-`, `_` and `.` (RFC 1123 section 2.1, and what resolvers accept) that
-/// does not end in a number: resolvers read `0` and `127.0x1` as addresses.
-fn is_host(host: &str) -> bool {
-    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
-    let hexadecimal = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
-    let number = match hexadecimal {
-        Some(digits) => digits.chars().all(|c| c.is_ascii_hexdigit()),
-        None => last.chars().all(|c| c.is_ascii_digit()),
-    };
-    let is_name = (1..=253).contains(&host.len()) && host.chars().all(in_name) && !number;
-    host.parse::<IpAddr>().is_ok() || is_name
 }
