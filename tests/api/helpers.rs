@@ -167,7 +167,7 @@ impl TestApp {
         if let Service::Shared(_, client) = &self.service {
             return SharedService::get().workspace(client, name, &email).await.1;
         }
-        let body = json!({"name": name, "admin_email": email, "admin_password": PASSWORD});
+        let body = json!({"name": name, "admin_email": email, "admin_password": PASSWORD, "tier": "pilot"});
         self.admin
             .post("/api/admin/workspaces", &body)
             .await

@@ -5,7 +5,7 @@ use test_support::extent;
 
 use crate::helpers::{Answer, Client, TestApp, keep_export, run};
 use crate::stix::{
-    assert_faithful, evidence, id, names, object, relationship, statement, text, version, with, without,
+    assert_faithful, evidence, names, object, relationship, statement, text, version, with, without,
 };
 
 const RED: &str = "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed";
@@ -400,15 +400,92 @@ fn a_definition_that_is_not_valid_defines_nothing() {
 fn a_marking_that_refers_to_a_strange_marking_is_still_a_definition() {
     run(async {
         let app = TestApp::shared().await;
+        let nested = statement("of the licence");
         let licence = with(
             statement("a licence"),
-            json!({"object_marking_refs": [id("marking-definition")]}),
+            json!({"object_marking_refs": [nested["id"]]}),
         );
         let tool = marked(object("tool", "Nested Hook"), &licence);
         let results = app.admin.ingest(json!([licence, tool])).await;
         assert_eq!(results["warnings"], json!([]), "{results}");
+        // The definition can't leave with its marking, so neither can what carries it.
+        let answer = app.admin.ask_export("Nested Hook").await;
+        assert_eq!(answer.header("x-held-back"), Some("1"));
+        answer.refused(422).await;
+        app.admin.ingest(json!([nested])).await;
         let bundle = app.admin.ask_export("Nested Hook").await.expect(200).await;
-        assert!(bundle.to_string().contains(text(&licence, "id")));
+        assert_faithful(&bundle, &[tool, licence.clone(), nested.clone()]);
+        let leaving = bundle["objects"].as_array().unwrap();
+        let of = |id: &str| leaving.iter().find(|object| object["id"] == id).unwrap();
+        assert_eq!(
+            of(text(&licence, "id"))["object_marking_refs"],
+            licence["object_marking_refs"]
+        );
+        assert_eq!(of(text(&nested, "id"))["definition"], nested["definition"]);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_definition_does_not_lower_below_what_was_stated_beside_the_original() {
+    run(async {
+        let app = TestApp::shared().await;
+        app.admin
+            .settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true}))
+            .await;
+        let licence = statement("TLP:GREEN");
+        let (one, two) = (object("tool", "Floor Hook"), object("tool", "Floor Nail"));
+        let (one, two) = (marked(one, &licence), marked(two, &licence));
+        let edge = marked(relationship(&one, "related-to", &two), &licence);
+        app.admin.ingest(json!([one, two, edge])).await;
+        let stated = json!({"x_mitre_tlp": "RED"});
+        let again = json!([with(one.clone(), stated.clone()), with(edge.clone(), stated)]);
+        app.admin.ingest(again).await;
+        let results = app.admin.ingest(json!([licence])).await;
+        assert_eq!(results["remarked"], 3, "{results}");
+        for (tool, want) in [(&one, "TLP:RED"), (&two, "TLP:GREEN")] {
+            let node = app.admin.node("Floor", text(tool, "id")).await.unwrap();
+            assert_eq!(text(&node, "tlp"), want);
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn it_does_not_matter_in_which_order_the_markings_of_a_row_are_defined() {
+    run(async {
+        let app = TestApp::shared().await;
+        app.admin.settings(json!({"tlp_ceiling": "GREEN"})).await;
+        // The ids are random, and with them the order in which the markings of a bundle are looked at.
+        for turn in 0..6 {
+            let (green, licence) = (statement("TLP:GREEN"), statement("a licence"));
+            let refs = json!({"object_marking_refs": [licence["id"], green["id"]]});
+            let (one, two) = (
+                object("tool", &format!("Order{turn} Hook")),
+                object("tool", &format!("Order{turn} Nail")),
+            );
+            let edge = with(relationship(&one, "related-to", &two), refs.clone());
+            let held = with(object("malware", &format!("Order{turn} Worm")), refs);
+            app.admin.ingest(json!([one, two, edge, held])).await;
+            let definitions = match turn {
+                0 => vec![json!([green]), json!([licence])],
+                1 => vec![json!([licence]), json!([green])],
+                _ => vec![json!([licence, green])],
+            };
+            for definitions in definitions {
+                app.admin.ingest(definitions).await;
+            }
+            let bundle = app
+                .admin
+                .ask_export(&format!("Order{turn}"))
+                .await
+                .expect(200)
+                .await
+                .to_string();
+            for sent in [&edge, &held] {
+                assert!(bundle.contains(text(sent, "id")), "{turn}");
+            }
+        }
         app.stop().await;
     });
 }

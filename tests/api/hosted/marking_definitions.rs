@@ -365,3 +365,124 @@ fn an_export_judges_by_what_leaves_and_not_by_the_row() {
         app.stop().await;
     });
 }
+
+#[test]
+fn a_level_that_is_stated_later_raises_what_carries_the_marking() {
+    run(async {
+        let app = TestApp::shared().await;
+        app.admin.open_red().await;
+        let later = json!({"created": "2024-01-01T00:00:00.000Z"});
+        let level = json!({"name": "TLP:RED"});
+        for (at, redefined) in [
+            json!({"name": "TLP:RED"}),
+            with(level.clone(), later.clone()),
+            json!({"definition": {"statement": "TLP:RED"}}),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let marking = statement("a licence");
+            let name = format!("Risen Heron {at}");
+            let (one, two) = (
+                marked("tool", &name, &marking),
+                object("tool", &format!("Low Heron {at}")),
+            );
+            let edge = with(
+                relationship(&one, "related-to", &two),
+                json!({"object_marking_refs": [marking["id"]]}),
+            );
+            app.admin
+                .send_bundle(json!([marking, one, two, edge]), "GREEN")
+                .await;
+            assert_eq!(app.admin.level_of(&name).await, "TLP:GREEN");
+            let redefined = with(marking.clone(), redefined);
+            let results = app.admin.send_bundle(json!([redefined]), "GREEN").await;
+            assert_eq!(results["remarked"], 2, "{redefined}");
+            assert_eq!(app.admin.level_of(&name).await, "TLP:RED", "{redefined}");
+            let bundle = app
+                .admin
+                .export_answer(&format!("Heron {at}"))
+                .await
+                .expect(200)
+                .await;
+            let refs = |object: &Value| exported(&bundle, object).unwrap()["object_marking_refs"].clone();
+            assert_eq!(refs(&edge), json!([marking["id"], RED]));
+            let definition = exported(&bundle, &marking).unwrap().to_string();
+            assert!(definition.contains("TLP:RED"), "{definition}");
+            keep_export(&bundle);
+            // A weaker text takes nothing back, neither from the rows nor from what leaves.
+            let weaker = with(
+                marking.clone(),
+                json!({"created": "2025-01-01T00:00:00.000Z", "definition": {"statement": "free"}}),
+            );
+            let results = app.admin.send_bundle(json!([weaker]), "GREEN").await;
+            assert_eq!(results["remarked"], 0, "{redefined}");
+            let bundle = app
+                .admin
+                .export_answer(&format!("Heron {at}"))
+                .await
+                .expect(200)
+                .await;
+            let definition = exported(&bundle, &marking).unwrap().to_string();
+            assert!(definition.contains("TLP:RED"), "{definition}");
+            keep_export(&bundle);
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_level_that_is_known_from_red_alone_changes_nothing_for_others() {
+    run(async {
+        let app = TestApp::shared().await;
+        app.admin.open_red().await;
+        let marking = statement("a licence");
+        let sent = marked("tool", "Calm Heron", &marking);
+        app.admin.send_bundle(json!([marking, sent]), "GREEN").await;
+        let stricter = with(marking, json!({"name": "TLP:RED", "x_mitre_tlp": "TLP:RED"}));
+        let results = app.admin.send_bundle(json!([stricter]), "GREEN").await;
+        assert_eq!(results["remarked"], 0, "{results}");
+        assert_eq!(app.admin.level_of("Calm Heron").await, "TLP:GREEN");
+        app.admin
+            .settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true, "red_export_grant": false}))
+            .await;
+        app.admin.export_answer("Calm Heron").await.refused(403).await;
+        app.admin
+            .settings(json!({"tlp_ceiling": "AMBER", "elevated_clearance": false}))
+            .await;
+        app.admin.export_answer("Calm Heron").await.expect(200).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_version_that_comes_again_with_a_marking_that_it_lacked_is_named() {
+    run(async {
+        let app = TestApp::shared().await;
+        let (known, strange) = (statement("a licence"), statement("not sent"));
+        let (one, two) = (object("tool", "Again Hook"), object("tool", "Again Nail"));
+        let edge = relationship(&one, "related-to", &two);
+        app.admin
+            .send_bundle(json!([known, one, two, edge]), "GREEN")
+            .await;
+        for marking in [&known, &strange] {
+            let refs = json!({"object_marking_refs": [marking["id"]]});
+            let again = json!([with(one.clone(), refs.clone()), with(edge.clone(), refs)]);
+            let results = app.admin.send_bundle(again, "GREEN").await;
+            let warnings = results["warnings"].as_array().unwrap();
+            assert_eq!(warnings.len(), 2, "{results}");
+            for (sent, warning) in [&one, &edge].into_iter().zip(warnings) {
+                let warning = warning.as_str().unwrap();
+                assert!(
+                    warning.contains(text(sent, "id")) && warning.contains(text(marking, "id")),
+                    "{warning}"
+                );
+            }
+        }
+        let carrying = marked("tool", "Again Pin", &known);
+        app.admin.send_bundle(json!([carrying]), "GREEN").await;
+        let results = app.admin.send_bundle(json!([carrying]), "GREEN").await;
+        assert_eq!(results["warnings"], json!([]), "{results}");
+        app.stop().await;
+    });
+}

@@ -184,6 +184,7 @@ fn a_suspended_workspace_is_refused_everywhere_until_it_is_not() {
         let tenant = app.workspace("Tenant").await;
         let (_, email) = tenant.add_user("viewer").await;
         let viewer = app.anonymous().sign_in(&email, PASSWORD).await;
+        let leaving = app.anonymous().sign_in(&email, PASSWORD).await;
         let (_, key) = tenant.add_key(&["read", "ingest"]).await;
         let key = app.anonymous().with_header("x-api-key", &key);
         let server = Server::start(&tools(3 * PAGE)).await;
@@ -205,11 +206,12 @@ fn a_suspended_workspace_is_refused_everywhere_until_it_is_not() {
                 assert!(answer.header("ratelimit-limit").is_some());
                 assert_eq!(answer.refused(403).await, SUSPENDED);
             }
-            assert_eq!(
-                client.post(LOGOUT, &json!({})).await.refused(403).await,
-                SUSPENDED
-            );
         }
+        // Who signs out now does not come back with the workspace.
+        leaving.post(LOGOUT, &json!({})).await.expect(204).await;
+        leaving.post(LOGOUT, &json!({})).await.refused(401).await;
+        let refused = key.post(LOGOUT, &json!({})).await.refused(403).await;
+        assert!(refused.starts_with("only a user's token"), "{refused}");
         let login = app.anonymous().login(&email, PASSWORD).await;
         assert_eq!(login.refused(403).await, SUSPENDED);
         // Who does not know the password learns nothing.
@@ -229,9 +231,11 @@ fn a_suspended_workspace_is_refused_everywhere_until_it_is_not() {
             .expect(200)
             .await;
         for client in [&tenant, &viewer, &key] {
-            client.get("/api/recall/search?q=x").await.status();
+            client.get("/api/recall/search?q=x").await.expect(200).await;
             client.get("/api/auth/me").await.expect(200).await;
         }
+        leaving.get("/api/auth/me").await.refused(401).await;
+        assert_eq!(tenant.audited("auth.logout").await.len(), 1);
         let ended = eventually(|| async {
             let batch = tenant.feed_batch(text(&batch, "id")).await;
             if batch["status"] == "failed" {

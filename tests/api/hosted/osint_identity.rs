@@ -65,6 +65,40 @@ fn a_title_that_names_an_actor_is_the_actor_and_each_address_is_evidence() {
     });
 }
 
+/// Each article is a source of its own: a strict one adds evidence, and what an open one tells stays open.
+#[test]
+fn a_stricter_article_of_the_same_collector_leaves_the_node_where_it_is() {
+    run(async {
+        let app = TestApp::shared().await;
+        let item = |url: Option<&str>, description: &str, tlp: Option<&str>| {
+            body(
+                json!([{"title": "ZetaKit", "type": "tool", "url": url, "description": description, "tlp": tlp}]),
+            )
+        };
+        let (one, other) = (Some("https://a.example/1"), Some("https://a.example/2"));
+        for (at, (first, second)) in [(one, other), (one, None), (None, one)].into_iter().enumerate() {
+            let client = app.workspace(&format!("articles {at}")).await;
+            client
+                .send_in("osint", &item(first, "A tool.", Some("GREEN")))
+                .await;
+            let secret = item(second, "A tool of heron, formerly TLP:RED.", None);
+            assert_eq!(counts(&client.send_in("osint", &secret).await), [0, 1, 1]);
+            let node = client.one("ZetaKit").await;
+            assert_eq!(
+                (&node["tlp"], &node["description"], evidence(&node)),
+                (&json!("TLP:GREEN"), &json!("A tool."), 1)
+            );
+            client.open().await;
+            assert_eq!(evidence(&client.one("ZetaKit").await), 2);
+            // The same article again may mark what it said itself.
+            let again = item(first, "A tool of heron.", Some("RED"));
+            client.send_in("osint", &again).await;
+            assert_eq!(client.one("ZetaKit").await["tlp"], "TLP:RED");
+        }
+        app.stop().await;
+    });
+}
+
 #[test]
 fn an_article_is_its_address_and_is_found_by_both_of_its_titles() {
     run(async {

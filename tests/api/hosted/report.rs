@@ -251,3 +251,33 @@ fn the_relationship_of_a_red_block_stays_hidden() {
         app.stop().await;
     });
 }
+
+/// Each report is a source of its own, whoever wrote it.
+#[test]
+fn a_stricter_report_of_the_same_source_leaves_the_node_where_it_is() {
+    run(async {
+        let app = TestApp::shared().await;
+        let report = |title: &str, tlp: &str, said: &str| {
+            let mut tool = block("ZetaKit", "tool");
+            tool["description"] = json!(said);
+            json!({"title": title, "source_name": "Zlab", "default_tlp": tlp, "content_blocks": [tool]})
+        };
+        app.admin
+            .send_in("report", &report("Spring", "GREEN", "A tool."))
+            .await;
+        let secret = report("Summer", "RED", "A tool of heron.");
+        assert_eq!(counts(&app.admin.send_in("report", &secret).await), [0, 1, 1]);
+        let node = app.admin.one("ZetaKit").await;
+        assert_eq!(
+            (&node["tlp"], &node["description"], evidence(&node)),
+            (&json!("TLP:GREEN"), &json!("A tool."), 1)
+        );
+        app.admin.open().await;
+        assert_eq!(evidence(&app.admin.one("ZetaKit").await), 2);
+        app.admin
+            .send_in("report", &report("Spring", "RED", "A tool of heron."))
+            .await;
+        assert_eq!(app.admin.one("ZetaKit").await["tlp"], "TLP:RED");
+        app.stop().await;
+    });
+}

@@ -1,9 +1,11 @@
 //! Secrets in the settings of a real process: always treated as text, validated before start-up, never shown.
 
+use std::path::Path;
+
 use test_support::{extent, is_full};
 
 use crate::helpers::{ADMIN, run};
-use crate::process::{Service, finish, hosted, program};
+use crate::process::{Service, finish, hosted, program, started_once};
 
 #[test]
 fn a_password_of_digits_is_a_password() {
@@ -58,6 +60,11 @@ fn an_administrator_that_can_not_be_made_is_refused_with_2_and_by_name() {
             "12345",
             "must have at least 12 characters",
         ),
+        (
+            "THREAT_MEMORY_ADMIN_PASSWORD",
+            "adminpassword1",
+            "must not be a common password",
+        ),
         ("THREAT_MEMORY_ADMIN_EMAIL", "nobody", "must be an e-mail address"),
         ("THREAT_MEMORY_ADMIN_EMAIL", "12345", "must be an e-mail address"),
         ("THREAT_MEMORY_JWT_SECRET", "12345", "must have at least 32 bytes"),
@@ -72,6 +79,36 @@ fn an_administrator_that_can_not_be_made_is_refused_with_2_and_by_name() {
         assert!(!said.contains(value), "{said}");
         assert!(!data.exists(), "{name}={value}");
     }
+}
+
+/// What does not show by the data directory alone is told by the store: that it has no administrator yet.
+#[test]
+fn an_administrator_is_checked_at_the_first_start_alone() {
+    run(async {
+        let weak = |dir: &Path| {
+            let mut command = hosted(dir);
+            command
+                .env("THREAT_MEMORY_ADMIN_PASSWORD", "administrator1")
+                .env("THREAT_MEMORY_ADMIN_EMAIL", "nobody");
+            command
+        };
+        let used = started_once();
+        let service = Service::start(weak(used.path()));
+        service.admin().await.get("/api/auth/me").await.expect(200).await;
+        service.stop();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("lost+found")).unwrap();
+        for _ in 0..2 {
+            let ended = finish(&mut weak(dir.path()));
+            let said = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(2), "{said}");
+            let want = "configuration: THREAT_MEMORY_ADMIN_PASSWORD: must not be a common password";
+            assert!(said.contains(want), "{said}");
+            assert!(!said.contains("administrator1"), "{said}");
+        }
+        let service = Service::start(hosted(dir.path()));
+        service.admin().await.get("/api/auth/me").await.expect(200).await;
+    });
 }
 
 #[test]

@@ -233,3 +233,40 @@ fn every_step_is_audited_and_the_chain_holds() {
         app.stop().await;
     });
 }
+
+#[test]
+fn the_automatic_mode_leaves_a_name_that_several_nodes_have() {
+    run(async {
+        let app = TestApp::shared().await;
+        let twin = |number: u32| {
+            json!({"type": "malware", "spec_version": "2.1", "is_family": true, "name": "TwinLoader",
+                "id": format!("malware--00000000-0000-4000-8000-{number:012}"),
+                "created": "2026-01-01T00:00:00.000Z", "modified": "2026-01-01T00:00:00.000Z"})
+        };
+        let bundle = json!({"type": "bundle", "id": "bundle--00000000-0000-4000-8000-000000000009",
+            "objects": [twin(1), twin(2)]});
+        app.admin
+            .send_in("stix", &json!({"bundle": bundle, "default_tlp": "GREEN"}))
+            .await;
+        let text = "The malware TwinLoader was seen. CVE-2024-3094 was used.";
+        let body = json!({"text": text, "ingest_mode": "auto", "default_tlp": "GREEN"});
+        let preview = app.admin.preview(&body).await;
+        let committed = entity(&preview, "CVE-2024-3094");
+        assert_eq!(committed["status"], "accepted");
+        assert!(committed["node_id"].is_string(), "{committed}");
+        let Some(twin) = preview["entities"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|e| e["name"] == "TwinLoader")
+        else {
+            panic!("TwinLoader is not found: {preview}");
+        };
+        assert_eq!(twin["status"], "pending");
+        let warning = twin["warnings"][0].as_str().unwrap();
+        for node in app.admin.named("TwinLoader").await {
+            assert!(warning.starts_with("Ambiguous: ") && warning.contains(node["id"].as_str().unwrap()));
+        }
+        app.stop().await;
+    });
+}

@@ -1,8 +1,9 @@
 //! Requests that preview, review and commit refuse.
 
+use reqwest::Method;
 use serde_json::json;
 
-use crate::helpers::{TestApp, run};
+use crate::helpers::{Answer, TestApp, run};
 use crate::hosted::staging::{FOUND, TEXT, entity, results};
 use crate::stix::{object, text, version, with};
 
@@ -204,6 +205,34 @@ fn a_wrong_preview_is_refused_with_the_field() {
                 .await;
         }
         assert_eq!(app.admin.audited("ingest.preview").await.len(), 5);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_commit_that_names_entities_is_refused_and_commits_nothing() {
+    run(async {
+        let app = TestApp::shared().await;
+        let admin = &app.admin;
+        let preview = admin.preview(&json!({"text": TEXT})).await;
+        admin
+            .decide(entity(&preview, "X-Agent"), json!({"status": "accepted"}))
+            .await;
+        let path = format!("/api/ingest/batch/{}/commit", text(&preview, "batch_id"));
+        for (body, want) in [
+            (json!({"entity_ids": []}), "entity_ids: is not known here"),
+            (json!({"item_ids": ["x"]}), "item_ids: is not known here"),
+            (json!([]), "body: must be an object"),
+            (json!(null), "body: must be an object"),
+        ] {
+            let error = admin.post(&path, &body).await.refused(400).await;
+            assert!(error.starts_with(want), "{error}");
+        }
+        assert!(admin.named("X-Agent").await.is_empty());
+        assert!(admin.audited("ingest.batch_commit").await.is_empty());
+        let bare = admin.request(Method::POST, &path).send().await.unwrap();
+        let done = Answer(bare).expect(200).await;
+        assert_eq!(done["results"]["nodes_created"], 1);
         app.stop().await;
     });
 }

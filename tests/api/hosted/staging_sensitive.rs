@@ -1,6 +1,6 @@
 //! What has a sensitivity warning is taken only by a decision on its marking, and no text takes another one's nodes away.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::helpers::{TestApp, run};
 use crate::hosted::staging::{FOUND, TEXT, entity, results};
@@ -173,6 +173,82 @@ fn what_is_hidden_from_the_caller_waits_and_is_not_counted() {
         admin.open().await;
         assert_eq!(admin.commit(id).await["nodes_created"], 1);
         assert_eq!(text(&admin.one("zq-secret.com").await, "tlp"), "TLP:RED");
+        app.stop().await;
+    });
+}
+
+/// A value without what differs between workspaces: ids and times.
+fn without_ids(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => {
+            let field = |(key, value): (&String, &Value)| {
+                let is_own = key.ends_with("_at") || key.ends_with("id");
+                let value = if is_own {
+                    json!(value.is_string())
+                } else {
+                    without_ids(value)
+                };
+                (key.clone(), value)
+            };
+            Value::Object(fields.iter().map(field).collect())
+        }
+        Value::Array(items) => items.iter().map(without_ids).collect(),
+        plain => plain.clone(),
+    }
+}
+
+/// What a caller is told of a batch, and where the next text of its session goes, follows from what the caller sees.
+#[test]
+fn a_batch_is_as_if_what_is_hidden_from_the_caller_were_not_in_it() {
+    run(async {
+        let app = TestApp::shared().await;
+        let closed = json!({"tlp_ceiling": "AMBER", "elevated_clearance": false});
+        let mut seen = Vec::new();
+        for secret in ["", " zq-secret.com was called."] {
+            let client = app.workspace(&format!("batch{secret}")).await;
+            client.open().await;
+            let preview = async |told: &str| {
+                let body = json!({"text": told, "session_id": "s", "default_tlp": "AMBER"});
+                client.preview(&body).await
+            };
+            let first = preview(&format!("zq-open.com and zq-left.com were called.{secret}")).await;
+            let id = &first["batch_id"];
+            if !secret.is_empty() {
+                let red = json!({"status": "pending", "resolved_tlp": "RED"});
+                client.decide(entity(&first, "zq-secret.com"), red).await;
+            }
+            client.settings(closed.clone()).await;
+            let mut told = vec![client.batch(id).await];
+            for (name, status) in [("zq-open.com", "accepted"), ("zq-left.com", "rejected")] {
+                let decision = json!({ "status": status });
+                told.push(client.decide(entity(&first, name), decision).await);
+            }
+            told.extend([client.commit(id).await, client.batch(id).await]);
+            let done = told.last().unwrap()["batch"].clone();
+            assert_eq!(done["status"], "committed", "{done}");
+            let more = preview("zq-more.com was called.").await;
+            assert_ne!(more["batch_id"], *id);
+            let (again, after) = (client.commit(id).await, client.batch(id).await);
+            told.extend([more.clone(), again, after.clone()]);
+            assert_eq!(after["batch"]["committed_at"], done["committed_at"]);
+            seen.push(told.iter().map(without_ids).collect::<Vec<_>>());
+            if secret.is_empty() {
+                continue;
+            }
+            // Whoever may see it finds it and decides on it.
+            client.open().await;
+            let found = client.batch(id).await;
+            assert_eq!(found["batch"]["status"], "open", "{found}");
+            assert!(found["batch"]["committed_at"].is_null(), "{found}");
+            assert_ne!(preview("zq-most.com was called.").await["batch_id"], *id);
+            let hidden = entity(&found, "zq-secret.com");
+            client.decide(hidden, json!({"status": "accepted"})).await;
+            assert_eq!(client.commit(id).await["nodes_created"], 1);
+            assert_eq!(client.batch(id).await["batch"]["status"], "committed");
+            client.settings(closed.clone()).await;
+            assert_eq!(client.batch(id).await["batch"], after["batch"]);
+        }
+        assert_eq!(seen[0], seen[1]);
         app.stop().await;
     });
 }

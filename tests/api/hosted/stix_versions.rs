@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::helpers::{Client, TestApp, run};
+use crate::helpers::{Client, TestApp, encode, run};
 use crate::stix::{self, text};
 
 const LEVELS: [&str; 5] = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER", "TLP:AMBER+PK", "TLP:RED"];
@@ -100,16 +100,12 @@ async fn send(client: &Client, objects: &[Value]) -> Value {
     client.post("/api/ingest/stix", &body).await.expect(201).await["results"].clone()
 }
 
-/// The level and text of each object that a search finds, by STIX id. No object is found twice.
+/// The level and text of each object that a search finds, by STIX id. None is found twice.
 async fn found(client: &Client, query: &str) -> HashMap<String, (String, String)> {
     let answer = client.search_with(query, &[]).await;
     let mut found = HashMap::new();
     let results = answer["results"].as_array().unwrap();
-    // What is only alike fills the page, so that the other version of an object may be missing there.
-    for node in results
-        .iter()
-        .filter(|node| text(node, "name").starts_with(query))
-    {
+    for node in results {
         let id = text(&node["properties"], "stix_id").to_owned();
         let seen = (text(node, "tlp").to_owned(), text(node, "description").to_owned());
         assert!(found.insert(id, seen).is_none(), "found twice: {node}");
@@ -277,5 +273,142 @@ fn a_marking_that_arrives_late_still_counts() {
             "the newer version states its marking"
         );
         app.stop().await;
+    });
+}
+
+/// Two versions of an object: one that is marked RED, with this text, and one that a sender up to AMBER sent later with
+/// this marking. Their texts and confidence differ.
+async fn two_versions(client: &Client, later: &str) -> Value {
+    let object = stix::object("malware", "Sandglass");
+    let version = |year, text: &str, confidence, level: &str| {
+        let changes = json!({"description": text, "confidence": confidence, "x_mitre_tlp": level});
+        stix::version(&object, year, changes)
+    };
+    clear(client, 4).await;
+    send(client, &[version(2021, "An obsidian lantern.", 20, "TLP:RED")]).await;
+    clear(client, 2).await;
+    send(client, &[version(2022, "A turquoise harbour.", 90, later)]).await;
+    clear(client, 4).await;
+    object
+}
+
+#[test]
+fn a_search_that_finds_another_version_shows_the_one_that_stands() {
+    run(async {
+        let app = TestApp::shared().await;
+        for (later, stands, other) in [
+            ("TLP:GREEN", "obsidian lantern", "turquoise harbour"),
+            ("TLP:RED", "turquoise harbour", "obsidian lantern"),
+        ] {
+            let client = app.workspace(later).await;
+            let object = two_versions(&client, later).await;
+            for words in [stands, other] {
+                let question = encode(&[("q", words), ("explain", "true")]);
+                let found = client.get(&format!("/api/recall/search?{question}")).await;
+                let found = found.expect(200).await;
+                let results = found["results"].as_array().unwrap();
+                assert_eq!(results.len(), 1, "{later} {words}: {found}");
+                assert_eq!(results[0]["properties"]["stix_id"], object["id"]);
+                assert!(
+                    text(&results[0], "description").contains(stands),
+                    "{later} {words}: {found}"
+                );
+                // What was found says why.
+                let shares = &results[0]["why"]["shares"];
+                assert!(
+                    shares["words"].as_f64().unwrap() > 0.0,
+                    "{later} {words}: {found}"
+                );
+                let bundle = client.export(text(&found, "recall_id")).await;
+                let objects = bundle["objects"].as_array().unwrap();
+                let left: Vec<&Value> = objects.iter().filter(|left| left["id"] == object["id"]).collect();
+                assert_eq!(left.len(), 1, "{bundle}");
+                assert!(text(left[0], "description").contains(stands), "{bundle}");
+            }
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_version_that_stands_and_is_filtered_out_leaves_no_other_one_in_its_place() {
+    run(async {
+        let app = TestApp::shared().await;
+        let client = app.workspace("filters").await;
+        let object = two_versions(&client, "TLP:GREEN").await;
+        let count = |more: &'static [(&'static str, &'static str)]| async {
+            let found = client.search_with("turquoise harbour", more).await;
+            found["results"].as_array().unwrap().len()
+        };
+        assert_eq!(count(&[]).await, 1);
+        assert_eq!(count(&[("min_confidence", "0.5")]).await, 0);
+        assert_eq!(count(&[("min_confidence", "0.1")]).await, 1);
+
+        let revoked = json!({"revoked": true, "x_mitre_tlp": "TLP:RED"});
+        send(&client, &[stix::version(&object, 2023, revoked)]).await;
+        assert_eq!(count(&[]).await, 0, "the version that stands is revoked");
+        assert_eq!(count(&[("include_rejected", "true")]).await, 1);
+        clear(&client, 2).await;
+        assert_eq!(count(&[]).await, 1, "below, the other version is the only one");
+        app.stop().await;
+    });
+}
+
+/// Sends the same bundles, each at a clearance, to a workspace with a hidden version of the object and to one without it.
+async fn assert_same_answers(name: &str, steps: &[(usize, Vec<Value>)], hidden: &Value) {
+    let app = TestApp::shared().await;
+    let (with, without) = (app.workspace("with").await, app.workspace("without").await);
+    clear(&with, 4).await;
+    send(&with, std::slice::from_ref(hidden)).await;
+    for (at, (clearance, objects)) in steps.iter().enumerate() {
+        let mut answers = Vec::new();
+        for client in [&with, &without] {
+            clear(client, *clearance).await;
+            let results = send(client, objects).await;
+            answers.push((results, found(client, name).await));
+        }
+        assert_eq!(answers[0], answers[1], "step {at} of {name}");
+    }
+    app.stop().await;
+}
+
+#[test]
+fn a_row_beside_a_hidden_one_is_the_object_for_whoever_sees_it() {
+    run(async {
+        let object = stix::object("malware", "Bittern");
+        let version = |year: u32, level: usize| {
+            stix::version(
+                &object,
+                year,
+                json!({"description": format!("of {year}"), "x_mitre_tlp": LEVELS[level]}),
+            )
+        };
+        let other = stix::object("tool", "Bittern kit");
+        let tie = |year: u32| {
+            let tie = stix::relationship(&other, "targets", &object);
+            stix::version(&tie, year, json!({"x_mitre_tlp": LEVELS[0]}))
+        };
+        let hidden = version(STORED, 4);
+        // The clearance falls below that of the sender.
+        let steps = [
+            (2, vec![version(2023, 0), other.clone()]),
+            (1, vec![version(2023, 0)]),
+            (1, vec![tie(2023)]),
+            (1, vec![version(2024, 0)]),
+            (2, vec![version(2024, 0)]),
+            (0, vec![version(2025, 0)]),
+        ];
+        assert_same_answers("Bittern", &steps, &hidden).await;
+        // A row beside rises above its sender, and a further one takes its place.
+        let steps = [
+            (2, vec![version(2022, 1), other.clone()]),
+            (2, vec![version(2023, 4)]),
+            (2, vec![version(2024, 1)]),
+            (2, vec![tie(2024)]),
+            (2, vec![version(2024, 1)]),
+            (2, vec![version(2025, 4)]),
+            (2, vec![version(2026, 1)]),
+        ];
+        assert_same_answers("Bittern", &steps, &hidden).await;
     });
 }

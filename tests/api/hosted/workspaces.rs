@@ -65,7 +65,8 @@ fn only_the_operators_administrators_make_workspaces_and_new_ones_start_closed()
         );
         assert_eq!(
             (part("tier"), part("features")),
-            (json!("pilot"), json!(["knowledge_graph"]))
+            // The tier of the operator's own workspace.
+            (json!("enterprise"), json!(["knowledge_graph"]))
         );
         let email = made["admin"]["email"].as_str().unwrap();
         let tenant = app.anonymous().sign_in(email, PASSWORD).await;

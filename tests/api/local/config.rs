@@ -171,6 +171,7 @@ fn the_settings_explain_themselves() {
                 "integer" => value.is_u64(),
                 "number" => value.is_f64(),
                 "text" | "secret" => value.is_string(),
+                "list" => value.is_array(),
                 _ => false,
             };
             assert!(fits, "{field}");

@@ -1,7 +1,7 @@
 //! Authentication and rate limits of the local service.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use test_support::is_full;
 
 use crate::helpers::{Client, run};
@@ -304,6 +304,26 @@ fn a_body_that_stalls_keeps_no_place_from_others() {
                 .iter()
                 .all(|answer| answer == "HTTP/1.1 408")
         );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_metrics_answer_the_hosts_that_the_settings_name_and_no_other() {
+    run(async {
+        let app = LocalApp::with(None, "web.admin_hosts = [\"memory.internal\"]").await;
+        let ask = |host: &'static str| {
+            let request = app.client.http.get(format!("{}/metrics", app.client.admin_base));
+            async move { request.header("host", host).send().await.unwrap() }
+        };
+        for host in ["memory.internal", "Memory.Internal:9465", "localhost"] {
+            assert_eq!(ask(host).await.status(), 200, "{host}");
+        }
+        let refused = ask("evil.example").await;
+        assert_eq!(refused.status(), 421);
+        let body: Value = refused.json().await.unwrap();
+        let said = body["error"].as_str().unwrap();
+        assert!(said.ends_with("nor one of web.admin_hosts"), "{said}");
         app.stop().await;
     });
 }

@@ -204,6 +204,30 @@ describe("the configuration", () => {
   );
 
   test(
+    "takes a list with commas",
+    at(async (page, { service }) => {
+      const path = "web.admin_hosts";
+      assert.equal(await control(page, path).inputValue(), "");
+      assert.equal(await changes(page).isHidden(), true);
+      await control(page, path).fill("memory.internal, , 2001:db8::1 ");
+      await apply(page);
+      await setting(page, path).getByText("memory.internal, 2001:db8::1").waitFor();
+      const pending = async () => {
+        const { fields } = await service.ask("GET", "/api/config/meta");
+        return fields.find((field) => field.path === path).pending;
+      };
+      assert.deepEqual(await pending(), ["memory.internal", "2001:db8::1"]);
+      await control(page, path).fill("memory.internal:9465");
+      await apply(page);
+      await setting(page, path).getByText(/must be a host name/).waitFor();
+      await changes(page).getByRole("button", { name: "Revert" }).click();
+      await setting(page, path).getByRole("button", { name: "Withdraw" }).click();
+      await page.getByText(/Taken back/).waitFor();
+      assert.equal(await pending(), undefined);
+    }, { expected: [/status of 422/] }),
+  );
+
+  test(
     "says which variable of the environment sets a value",
     at(async (page) => {
       assert.match(await setting(page, "llm.api_key").innerText(), /LOCAL_LLM_API_KEY/);

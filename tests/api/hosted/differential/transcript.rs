@@ -53,10 +53,6 @@ fn normalize(value: Value, sent: &BTreeSet<String>) -> Value {
                 })
                 .collect(),
         ),
-        // Sums follow the order of random ids, which may show in the last bit of a score.
-        Value::Number(number) if number.is_f64() => {
-            Value::from((number.as_f64().unwrap_or_default() * 1e4).round() / 1e4)
-        }
         other => other,
     }
 }

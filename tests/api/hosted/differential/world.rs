@@ -1,7 +1,6 @@
 //! One workspace, in which a program is played.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::extent;
@@ -21,9 +20,6 @@ const QUESTIONS: [&str; 8] = [
     "T1015",
     "198.51.100.3",
 ];
-
-/// The index writes what is in memory within a second.
-const SETTLING: Duration = Duration::from_millis(1500);
 
 /// What a caller of limited clearance was answered.
 pub struct World {
@@ -51,8 +47,6 @@ impl World {
             world.act(act).await;
         }
         world.see_all(false).await;
-        // Nodes that were replaced count once only when the index has written them to a file.
-        tokio::time::sleep(SETTLING).await;
         for ceiling in ["TLP:AMBER", "TLP:GREEN", "TLP:AMBER"] {
             world.client.settings(json!({"tlp_ceiling": ceiling})).await;
             world.ask().await;
