@@ -134,7 +134,7 @@ pub(super) struct Choices<'t> {
     is_negated: bool,
     between: Between,
     marks: Marks,
-    /// Mentions of the last level in its explanation.
+    /// Mentions since the last new level.
     mentions: usize,
     /// Where the words go on behind the last level.
     end: Words<'t>,
@@ -291,12 +291,15 @@ impl<'t> Choices<'t> {
         self.is_loose |= self.between.words > 0 && self.between.has_line;
         if !self.listed.contains(&level) {
             self.is_doubtful |= !is_alike;
-            self.listed.extend(is_alike.then_some(level));
+            if is_alike {
+                self.listed.push(level);
+                // Only new levels have mentions of their own: one `TLP` is not read up to the end of the text.
+                self.mentions = 0;
+            }
         }
         self.strictest = self.strictest.max(level);
         self.marks.level(level);
         self.between = Between::default();
-        self.mentions = 0;
     }
 
     /// Whether this goes on behind another `TLP`: "RED, AMBER and TLP:GREEN", "RED: who reads TLP:RED must".

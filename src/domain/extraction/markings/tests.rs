@@ -275,6 +275,7 @@ fn long_texts_of_separators_are_read_in_no_time() {
         "[x] ",
         "x ",
         "<input type=checkbox>",
+        "Red x <b class=tlp>红| x |",
         "<tr>",
         "&amp;",
     ] {
