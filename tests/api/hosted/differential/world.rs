@@ -135,7 +135,7 @@ impl World {
     /// Asks in every mode, exports what was found, and reads every node, batch and list.
     async fn ask(&mut self) {
         let mut nodes = BTreeSet::new();
-        for question in &QUESTIONS[..extent(3, QUESTIONS.len())] {
+        for question in &QUESTIONS[..extent(2, QUESTIONS.len())] {
             for path in ["search?mode=blended&", "search?mode=structured&", "semantic?"] {
                 let path = format!("/api/recall/{path}{}", encode(&[("q", *question)]));
                 let found = self.get(&path).await;
