@@ -148,7 +148,7 @@ fn long_texts() -> Vec<(&'static str, &'static str, usize)> {
             let is_turn = place % SCRIPTS.len() == turn;
             if is_turn || is_full() {
                 let length = if is_turn {
-                    extent(100_000, 1_000_000)
+                    extent(50_000, 1_000_000)
                 } else {
                     100_000
                 };
