@@ -76,7 +76,7 @@ pub struct StixIngestOutcome {
     /// The edges of this kind.
     pub edges: Vec<Uuid>,
     /// The other rows that are new or changed: they stand beside others, or have another marking than planned.
-    pub restated: RowIds,
+    pub unplanned: RowIds,
     /// What became of the items, if the objects were reviewed.
     pub reviewed: ReviewOutcome,
     pub rev: u64,
@@ -132,7 +132,7 @@ impl Store {
                     held: done.held,
                     kept: done.kept,
                     left_out: done.left_out,
-                    restated: done.restated,
+                    unplanned: done.unplanned,
                     touched: done.touched,
                     edges: done.related,
                     reviewed: done.reviewed,
@@ -151,7 +151,7 @@ struct Outcome {
     held: HeldReport,
     kept: KeptReport,
     left_out: LeftOutReport,
-    restated: RowIds,
+    unplanned: RowIds,
     touched: Vec<Uuid>,
     /// Edges that are new or changed.
     related: Vec<Uuid>,
@@ -168,7 +168,7 @@ impl Outcome {
             held: HeldReport::default(),
             kept: plan.kept.clone(),
             left_out: LeftOutReport::default(),
-            restated: RowIds::default(),
+            unplanned: RowIds::default(),
             touched: Vec::new(),
             related: Vec::new(),
             unjoined: HashSet::new(),
@@ -224,7 +224,7 @@ impl Ingest<'_> {
             self.support(objects, plan.default_tlp).await?;
         }
         self.write_carriers().await?;
-        let RowIds { nodes, edges } = &self.done.restated;
+        let RowIds { nodes, edges } = &self.done.unplanned;
         let touched = [self.done.touched.as_slice(), nodes].concat();
         let related = [self.done.related.as_slice(), edges].concat();
         self.tx

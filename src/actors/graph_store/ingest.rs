@@ -137,7 +137,7 @@ impl GraphCore {
             held,
             kept,
             left_out,
-            restated,
+            unplanned,
             touched,
             edges,
             reviewed,
@@ -153,7 +153,7 @@ impl GraphCore {
         let written = Written {
             nodes: as_set(touched),
             edges: as_set(edges),
-            restated,
+            unplanned,
         };
         let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), written);
         tokio::join!(indexed, self.chain(audit(&result, &skipped)));
@@ -190,9 +190,9 @@ impl GraphCore {
         let Written {
             nodes: touched,
             edges: texts,
-            restated,
+            unplanned,
         } = written;
-        let mut restated = Some(restated);
+        let mut unplanned = Some(unplanned);
         let ids = self.store.ids_of(ws);
         edges.retain(|edge| texts.contains(&ids.edge(&edge.stix_id)));
         let of_nodes = nodes.len().div_ceil(NODES_PER_PAGE);
@@ -217,7 +217,7 @@ impl GraphCore {
                     }
                 }
             }
-            let rows = restated.take().unwrap_or_default();
+            let rows = unplanned.take().unwrap_or_default();
             async move {
                 let mut of_rows = self.docs_of_rows(ws, rev, rows).await?;
                 let docs = run_heavy(Some(ws), move || {
@@ -375,7 +375,7 @@ struct Written {
     nodes: HashSet<Uuid>,
     edges: HashSet<Uuid>,
     /// The others.
-    restated: RowIds,
+    unplanned: RowIds,
 }
 
 /// The nodes and edges of a plan that the index knows.

@@ -39,7 +39,7 @@ struct RiseRow {
 
 /// A stricter marking for a row that waits for a definition.
 #[derive(Debug, Clone, SurrealValue)]
-pub(super) struct RaisedHeld {
+pub(super) struct HeldRise {
     id: RecordId,
     tlp_rank: i64,
     floor_tlp: i64,
@@ -133,16 +133,16 @@ impl Ingest<'_> {
     }
 
     /// The marking that was stated for a row with these undefined markings, after its original came.
-    pub(super) fn raised_held(
+    pub(super) fn held_rises(
         &self,
         row: &RecordId,
         held_by: Option<&[String]>,
         level: Tlp,
-    ) -> Result<Vec<RaisedHeld>, StoreError> {
+    ) -> Result<Vec<HeldRise>, StoreError> {
         let tlp_rank = i64::from(level.rank());
         let waiting = held_by.unwrap_or_default().iter();
         let raised = waiting.map(|marking| {
-            Ok(RaisedHeld {
+            Ok(HeldRise {
                 id: HeldRow::row_id(self.ws, marking, row)?,
                 tlp_rank,
                 floor_tlp: tlp_rank,
@@ -151,7 +151,7 @@ impl Ingest<'_> {
         raised.collect()
     }
 
-    pub(super) async fn raise_held(&self, rows: Vec<RaisedHeld>) -> Result<(), StoreError> {
+    pub(super) async fn raise_held(&self, rows: Vec<HeldRise>) -> Result<(), StoreError> {
         self.tx
             .write(
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, floor_tlp = $row.floor_tlp \

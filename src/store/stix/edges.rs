@@ -9,7 +9,7 @@ use super::super::rows::{EdgeRow, HeldRow, key, later_than, record};
 use super::super::size;
 use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
 use super::super::tx::yield_regularly;
-use super::carriers::{MarkedObject, RaisedHeld, RepeatedVersion};
+use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
 use super::known::{End, ExistingEdge, OriginalRow};
 use super::nodes::is_silent;
 use super::places::Target;
@@ -25,15 +25,15 @@ struct EdgeWrites<'p> {
     /// Rows that give way to newer ones.
     replaced: Vec<RecordId>,
     held: Vec<HeldRow>,
-    lifted: UnrestrictedRows,
-    raised: Vec<RaisedEdge>,
-    raised_held: Vec<RaisedHeld>,
+    unrestricted: UnrestrictedRows,
+    rises: Vec<EdgeRise>,
+    held_rises: Vec<HeldRise>,
     repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
 }
 
 /// A stricter marking for a relationship that stays otherwise.
 #[derive(Debug, Clone, SurrealValue)]
-struct RaisedEdge {
+struct EdgeRise {
     id: RecordId,
     tlp_rank: i64,
     changed_at: DateTime<Utc>,
@@ -120,12 +120,12 @@ impl Ingest<'_> {
             && (known.modified == Some(edge.modified) || self.is_edge_silent(&known.id).await?)
         {
             self.done.result.edges_updated += u64::from(are_known);
-            self.done.restated.edges.push(key(&known.id)?);
+            self.done.unplanned.edges.push(key(&known.id)?);
             self.tx.charge(size::of_edge(edge))?;
             let left = known.changed_at.max(known.modified);
-            let held = self.raised_held(&known.id, known.held_by.as_deref(), level)?;
-            writes.raised_held.extend(held);
-            writes.raised.push(RaisedEdge {
+            let held = self.held_rises(&known.id, known.held_by.as_deref(), level)?;
+            writes.held_rises.extend(held);
+            writes.rises.push(EdgeRise {
                 id: known.id,
                 tlp_rank: i64::from(level.rank()),
                 changed_at: later_than(left, self.rows.now),
@@ -137,7 +137,7 @@ impl Ingest<'_> {
         }
         let row = (&known.id, edge.modified, size::of_edge(edge));
         writes
-            .lifted
+            .unrestricted
             .note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
         Ok(())
     }
@@ -184,7 +184,7 @@ impl Ingest<'_> {
         if as_planned {
             self.done.related.push(id);
         } else {
-            self.done.restated.edges.push(id);
+            self.done.unplanned.edges.push(id);
         }
         let row = record("edge", id);
         let held = MarkedObject {
@@ -203,12 +203,12 @@ impl Ingest<'_> {
             rows,
             replaced,
             held,
-            lifted,
-            raised,
-            raised_held,
+            unrestricted,
+            rises,
+            held_rises,
             repeated,
         } = writes;
-        lifted.write(self.tx).await?;
+        unrestricted.write(self.tx).await?;
         // A relation's ends can't be updated in place, so a newer version replaces the edge.
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
         self.tx
@@ -218,11 +218,11 @@ impl Ingest<'_> {
             .write(
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, changed_at = $row.changed_at \
                  RETURN NONE }",
-                raised,
+                rises,
             )
             .await?;
         self.write_held(held).await?;
-        self.raise_held(raised_held).await?;
+        self.raise_held(held_rises).await?;
         self.note_left_out(repeated).await
     }
 }

@@ -150,11 +150,11 @@ impl Ingest<'_> {
         let id = |node: &StixNode| self.ids.node(&node.stix_id);
         let ids = nodes.iter().map(id).filter(|id| self.may_exist(id)).collect();
         let mut first: Rows<ExistingNode> = self.rows_of(ids).await?;
-        let hides = |node: &&StixNode| first.get(&id(node)).is_some_and(|row| !self.sees(row.tlp_rank));
-        let hidden: Vec<&StixNode> = nodes.iter().filter(hides).collect();
-        let mut beside = self
-            .beside(hidden.iter().map(|node| node.stix_id.as_str()))
-            .await?;
+        let asked = nodes.iter().filter(|node| {
+            let row = first.get(&id(node));
+            row.is_some_and(|row| self.is_beside_asked(row, node.modified))
+        });
+        let mut beside = self.beside(asked.map(|node| node.stix_id.as_str())).await?;
         let mut targets = Vec::with_capacity(nodes.len());
         for node in nodes {
             let version = NewVersion {
@@ -183,9 +183,11 @@ impl Ingest<'_> {
         let asked = edges.iter().zip(&names).filter(is_asked);
         let ids = asked.map(|(_, name)| id(name)).collect();
         let mut first: Rows<ExistingEdge> = self.rows_of(ids).await?;
-        let hides = |name: &&String| first.get(&id(name)).is_some_and(|row| !self.sees(row.seen_from));
-        let hidden: Vec<&String> = names.iter().filter(hides).collect();
-        let mut beside = self.beside(hidden.iter().map(|name| name.as_str())).await?;
+        let asked = edges.iter().zip(&names).filter(|(edge, name)| {
+            let row = first.get(&id(name));
+            row.is_some_and(|row| self.is_beside_asked(row, edge.modified))
+        });
+        let mut beside = self.beside(asked.map(|(_, name)| name.as_str())).await?;
         let mut targets = Vec::with_capacity(edges.len());
         for (edge, name) in edges.iter().zip(&names) {
             let joined = ends

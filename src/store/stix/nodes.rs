@@ -10,7 +10,7 @@ use super::super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, later_than
 use super::super::size;
 use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
 use super::super::tx::yield_regularly;
-use super::carriers::{MarkedObject, RaisedHeld, RepeatedVersion};
+use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
 use super::known::{ExistingNode, OriginalRow};
 use super::places::Target;
 use super::successor::level_after;
@@ -27,15 +27,15 @@ struct NodeWrites<'p> {
     updated: Vec<NodeRow>,
     evidence: Vec<EvidenceRow>,
     held: Vec<HeldRow>,
-    lifted: UnrestrictedRows,
-    raised: Vec<RaisedNode>,
-    raised_held: Vec<RaisedHeld>,
+    unrestricted: UnrestrictedRows,
+    rises: Vec<NodeRise>,
+    held_rises: Vec<HeldRise>,
     repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
 }
 
 /// A stricter marking for a node that stays otherwise.
 #[derive(Debug, Clone, SurrealValue)]
-struct RaisedNode {
+struct NodeRise {
     id: RecordId,
     tlp_rank: i64,
     evidence_tlp: Vec<i64>,
@@ -113,12 +113,12 @@ impl Ingest<'_> {
             && (known.modified == Some(node.modified) || self.is_silent(original).await?)
         {
             self.done.result.nodes_updated += 1;
-            self.done.restated.nodes.push(known.key()?);
+            self.done.unplanned.nodes.push(known.key()?);
             self.tx.charge(size::of_node(node))?;
             let (evidence, held_by) = (record("evidence", original), known.held_by.as_deref());
-            let held = self.raised_held(&evidence, held_by, level)?;
-            writes.raised_held.extend(held);
-            writes.raised.push(self.raised(known, original, level));
+            let held = self.held_rises(&evidence, held_by, level)?;
+            writes.held_rises.extend(held);
+            writes.rises.push(self.rise_of(known, original, level));
             return Ok(());
         }
         self.done.skipped.count(stix_type(&node.stix_id), OLD);
@@ -126,7 +126,7 @@ impl Ingest<'_> {
         if known.evidence.len() <= 1 {
             let row = (&known.id, node.modified, size::of_node(node));
             writes
-                .lifted
+                .unrestricted
                 .note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
         }
         Ok(())
@@ -140,7 +140,7 @@ impl Ingest<'_> {
         is_silent(found)
     }
 
-    fn raised(&self, known: ExistingNode, original: Uuid, level: Tlp) -> RaisedNode {
+    fn rise_of(&self, known: ExistingNode, original: Uuid, level: Tlp) -> NodeRise {
         let tlp_rank = i64::from(level.rank());
         let mut evidence_tlp = known.evidence_tlp;
         let linked = known.evidence.iter().zip(&mut evidence_tlp);
@@ -148,7 +148,7 @@ impl Ingest<'_> {
             *rank = tlp_rank;
         }
         let changed_at = later_than(known.changed_at.max(known.modified), self.rows.now);
-        RaisedNode {
+        NodeRise {
             id: known.id,
             tlp_rank,
             evidence_tlp,
@@ -198,7 +198,7 @@ impl Ingest<'_> {
         if id == usual && level == node.tlp {
             self.done.touched.push(id);
         } else {
-            self.done.restated.nodes.push(id);
+            self.done.unplanned.nodes.push(id);
         }
         writes.evidence.push(source);
         Ok((row, source_id))
@@ -210,12 +210,12 @@ impl Ingest<'_> {
             updated,
             evidence,
             held,
-            lifted,
-            raised,
-            raised_held,
+            unrestricted,
+            rises,
+            held_rises,
             repeated,
         } = writes;
-        lifted.write(self.tx).await?;
+        unrestricted.write(self.tx).await?;
         self.done.result.evidence_created += evidence.len() as u64;
         self.tx
             .write("INSERT INTO evidence $rows RETURN NONE", evidence)
@@ -234,11 +234,11 @@ impl Ingest<'_> {
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, evidence_tlp = $row.evidence_tlp, \
                  rev = $row.rev, changed_at = $row.changed_at RETURN NONE; \
                  UPDATE $row.original SET tlp_rank = $row.tlp_rank RETURN NONE }",
-                raised,
+                rises,
             )
             .await?;
         self.write_held(held).await?;
-        self.raise_held(raised_held).await?;
+        self.raise_held(held_rises).await?;
         self.note_left_out(repeated).await
     }
 }

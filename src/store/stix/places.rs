@@ -2,7 +2,8 @@
 //!
 //! Rule: a version that the writer can't see does not exist for a write, and a write never changes it. The first row of
 //! an object has the id that follows from the object's. Where that row is above the writer's clearance, the version
-//! goes into a row beside it, and what writers of this clearance send later goes there too.
+//! goes into a row beside it, and what writers of this clearance send later goes there too. Who sees both writes into
+//! the one that stands for the object, so nobody is put back to an older version.
 
 use std::collections::HashMap;
 
@@ -100,6 +101,12 @@ impl Ingest<'_> {
         rank <= i64::from(self.highest.rank())
     }
 
+    /// Whether the rows beside this first one decide where a version of `modified` goes: those beside a visible row
+    /// matter only for a version that is newer.
+    pub(super) fn is_beside_asked<R: StoredVersion>(&self, first: &R, modified: DateTime<Utc>) -> bool {
+        !self.sees(first.rank()) || first.modified() < Some(modified)
+    }
+
     /// The rows with these ids that exist.
     pub(super) async fn rows_of<R: StoredVersion>(&self, ids: Vec<Uuid>) -> Result<Rows<R>, StoreError> {
         let ids: Vec<RecordId> = ids.into_iter().map(|id| record(R::TABLE, id)).collect();
@@ -154,10 +161,12 @@ impl Ingest<'_> {
         let Some(first) = first else {
             return Target::New(R::row_id(self.ids, version.name));
         };
-        if self.sees(first.rank()) {
-            return Target::Seen(first);
-        }
         let mut rows = beside.remove(version.name).unwrap_or_default();
+        if self.sees(first.rank()) {
+            // As in `domain/stix/versions.rs`: a later version stands for the object if it is marked no lower.
+            rows.retain(|(_, row)| row.rank() >= first.rank() && row.modified() > first.modified());
+            return Target::Seen(self.newest_seen(&mut rows).unwrap_or(first));
+        }
         if let Some(row) = self.newest_seen(&mut rows) {
             return Target::Seen(row);
         }

@@ -36,7 +36,7 @@ struct SupportWrites<'p> {
     rows: Vec<SupportRow>,
     replaced: Vec<RecordId>,
     held: Vec<HeldRow>,
-    lifted: UnrestrictedRows,
+    unrestricted: UnrestrictedRows,
     repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
 }
 
@@ -55,7 +55,7 @@ impl Ingest<'_> {
             let rows = stored.remove(&object.stix_id).unwrap_or_default();
             self.supporting_object(object, rows, default_tlp, &mut writes)?;
         }
-        writes.lifted.write(self.tx).await?;
+        writes.unrestricted.write(self.tx).await?;
         self.tx.write("DELETE $rows RETURN NONE", writes.replaced).await?;
         self.tx
             .write(
@@ -96,7 +96,7 @@ impl Ingest<'_> {
                 }
                 let row = (&newest.id, object.modified, size::of_support(object));
                 let before = (Some(newest.modified), newest.feeds.as_ref());
-                writes.lifted.note(self.rows.feed, before, row);
+                writes.unrestricted.note(self.rows.feed, before, row);
                 return Ok(());
             }
             if restates {

@@ -412,3 +412,39 @@ fn a_row_beside_a_hidden_one_is_the_object_for_whoever_sees_it() {
         assert_same_answers("Bittern", &steps, &hidden).await;
     });
 }
+
+#[test]
+fn nobody_is_put_back_to_an_older_version() {
+    run(async {
+        let app = TestApp::shared().await;
+        let client = &app.admin;
+        let group = stix::object("malware", "Curlew");
+        let version = |year: u32| {
+            let change = json!({"description": format!("of {year}"), "x_mitre_tlp": LEVELS[4]});
+            stix::version(&group, year, change)
+        };
+        let seen = async || found(client, "Curlew").await[text(&group, "id")].1.clone();
+        clear(client, 4).await;
+        send(client, &[version(2021)]).await;
+        // Who can't see the first version states a newer one that is marked no lower, so it is kept beside.
+        clear(client, 2).await;
+        send(client, &[version(2024)]).await;
+        clear(client, 4).await;
+        assert_eq!(seen().await, "of 2024");
+        for (year, updated, want) in [
+            (2023, 0, "of 2024"),
+            (2024, 0, "of 2024"),
+            (2021, 0, "of 2024"),
+            (2025, 1, "of 2025"),
+            (2024, 0, "of 2025"),
+        ] {
+            let results = send(client, &[version(year)]).await;
+            assert_eq!(results["nodes_updated"], updated, "{year}: {results}");
+            assert_eq!(seen().await, want, "after {year}");
+        }
+        // Below, nothing of it shows.
+        clear(client, 2).await;
+        assert!(!found(client, "Curlew").await.contains_key(text(&group, "id")));
+        app.stop().await;
+    });
+}
