@@ -101,7 +101,7 @@ fn texts_at_three_markings_are_found_the_same_in_any_order() {
         let app = TestApp::shared().await;
         for ways in WAYS.into_iter().skip(extent(3, 0)) {
             let mut first: Option<Vec<Value>> = None;
-            for order in ORDERS {
+            for order in ORDERS.into_iter().step_by(extent(2, 1)) {
                 let client = app.workspace(&format!("{ways:?} {order:?}")).await;
                 client.open().await;
                 for at in order {
