@@ -4,13 +4,16 @@
 //! classes the caller may see, so both search legs test one bit per row. Passages have classes of their own, so a search
 //! for nodes never meets one.
 
+pub(super) mod facts;
+pub(super) mod marking_counts;
+
 use std::fmt;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::facts::{FactBounds, Facts};
-use super::marking_counts::VisibleGroups;
+use self::facts::{FactBounds, Facts};
+use self::marking_counts::VisibleGroups;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;

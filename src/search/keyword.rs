@@ -6,6 +6,17 @@
 //! numbers.
 
 mod holders;
+pub(super) mod memtable;
+pub(super) mod node_set_query;
+mod partitions;
+mod replaced_docs;
+pub(super) mod schema;
+mod score_bounds;
+mod segment_counts;
+pub(super) mod segments;
+mod term_weight;
+pub(super) mod top;
+mod union;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -16,20 +27,20 @@ use tantivy::schema::Field;
 use tantivy::{DocId, Term};
 use uuid::Uuid;
 
-use super::analyzer::tokenize;
+use self::memtable::{Memtable, TextField};
+use self::partitions::{PartitionPolicy, Partitions};
+use self::schema::{Fields, is_stix_id};
+use self::segments::{Segment, Segments};
+use self::term_weight::{ScoreGrid, TermWeight};
+use self::top::Top;
+use self::union::ScoredTerm;
+use super::document::facts::Facts;
+use super::document::marking_counts::VisibleGroups;
 use super::document::{Candidate, CompiledFilter, Ends, KeyKind, RowFilter};
 use super::error::SearchError;
-use super::facts::Facts;
-use super::marking_counts::VisibleGroups;
-use super::memtable::{self, Memtable, TextField};
-use super::partitions::{PartitionPolicy, Partitions};
-use super::schema::{Fields, is_stix_id};
-use super::segments::{Segment, Segments};
-use super::table::{Table, TableEntry};
-use super::term_weight::{ScoreGrid, TermWeight};
+use super::text::analyzer::tokenize;
 use super::text::canonical_key;
-use super::top::Top;
-use super::union::{self, ScoredTerm};
+use super::vectors::table::{Table, TableEntry};
 use crate::domain::ids::WorkspaceIds;
 
 /// Length of a usual passage, in words.

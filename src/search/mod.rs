@@ -13,45 +13,16 @@
 //!
 //! The index does not read the database, decide on access rights, or know about graph neighbours.
 
-mod activity;
-mod analyzer;
-mod binary_code;
-mod calibration;
-mod directory;
 mod document;
-mod dot;
-mod embed;
 mod error;
-mod facts;
-mod fusion;
+mod index;
 mod keyword;
-mod marking_counts;
-mod memtable;
-mod node_set_query;
-mod partitions;
-mod phrases;
 mod query;
-mod rare;
-mod reasons;
 mod relations;
-mod replaced_docs;
-mod rows;
-mod schema;
-mod score_bounds;
-mod segment_counts;
-mod segments;
-mod storage;
-mod table;
-mod term_weight;
 #[cfg(test)]
 mod tests;
 mod text;
-mod top;
-mod union;
-mod vocabulary;
-mod votes;
-mod workspace;
-mod writers;
+mod vectors;
 
 use std::collections::HashMap;
 use std::fs;
@@ -62,22 +33,22 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-pub use analyzer::tokenize;
+pub use document::facts::Facts;
 pub use document::{
     Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Relation, RowPredicate, StructuredQuery,
 };
-pub(crate) use dot::cosine;
-pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
-pub use facts::Facts;
-pub use fusion::LEADING_SCORE;
+use index::writers::WriterPool;
+pub use index::{Step, StepFilter, WorkspaceIndex};
 pub use query::SearchResults;
-pub use rare::is_code_word;
-pub use reasons::{Reason, Reasons};
+pub use query::fusion::LEADING_SCORE;
+pub use query::rare::is_code_word;
+pub use query::reasons::{Reason, Reasons};
+pub use query::votes::{Vote, Votes};
+pub use text::analyzer::tokenize;
 pub use text::canonical_key;
-pub use votes::{Vote, Votes};
-pub use workspace::{Step, StepFilter, WorkspaceIndex};
-use writers::WriterPool;
+pub(crate) use vectors::dot::cosine;
+pub use vectors::embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 
 use crate::domain::ids::IdSecret;
 
@@ -131,7 +102,7 @@ impl SearchIndex {
         }
         let fingerprint = format!(
             "schema {}\nembedder {}\ndimension {}\n",
-            schema::SCHEMA_VERSION,
+            keyword::schema::SCHEMA_VERSION,
             embedder.id(),
             embedder.dimension()
         );

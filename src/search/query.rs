@@ -1,18 +1,24 @@
 //! One search in one workspace: named nodes, the two legs, and the final ranking.
 
+pub(super) mod calibration;
+pub(super) mod fusion;
+pub(super) mod phrases;
+pub(super) mod rare;
+pub(super) mod reasons;
+pub(super) mod votes;
+
 use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
+use self::phrases::find_named;
+use self::reasons::Reasons;
+use self::votes::{Voters, Votes};
 use super::document::{CompiledFilter, Hit, KeyHit, KeyKind, Mode};
 use super::error::SearchError;
-use super::fusion;
 use super::keyword::{Keywords, TextScope};
-use super::phrases::find_named;
-use super::reasons::{self, Reasons};
-use super::rows::scale_of;
-use super::table::Table;
-use super::votes::{self, Voters, Votes};
+use super::vectors::rows::scale_of;
+use super::vectors::table::Table;
 use crate::capacity::search_pool;
 use crate::domain::why::Shares;
 

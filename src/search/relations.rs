@@ -11,10 +11,10 @@ use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use uuid::Uuid;
 
+use super::document::facts::Facts;
 use super::document::{GONE, is_passage};
 use super::error::SearchError;
-use super::facts::Facts;
-use super::rows::{Extent, NewRow, ROWS_PER_BLOCK, Rows};
+use super::vectors::rows::{Extent, NewRow, ROWS_PER_BLOCK, Rows};
 
 /// Where the rows are in the directory of an index.
 const DIR: &str = "relations";

@@ -4,6 +4,9 @@
 //! split into its parts, so `T1059` finds `T1059.001` and `example.com` finds `mail.example.com`. `analyzer` adds
 //! stemming and stop words.
 
+pub(super) mod analyzer;
+pub(super) mod vocabulary;
+
 use std::borrow::Cow;
 use std::net::IpAddr;
 
@@ -136,7 +139,7 @@ fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    super::analyzer::fold_accents(&text.to_lowercase())
+    self::analyzer::fold_accents(&text.to_lowercase())
 }
 
 /// The words of a text as written, without surrounding punctuation.

@@ -1,15 +1,19 @@
 //! The audit log: append and read are its only operations (see `schemas/0017_audit_order.surql`).
 
+pub(super) mod linked_entries;
+pub(super) mod relink;
+pub(super) mod rows;
+
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::audit_rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
-use super::connect::StoreError;
-use super::linked_entries::{LinkedEntries, SKEW};
-use super::retry::with_retry;
+use self::linked_entries::{LinkedEntries, SKEW};
+use self::rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
+use super::connection::connect::StoreError;
+use super::connection::retry::with_retry;
 use super::rows::{newest_first, up_to_limit};
 use super::{Store, failed};
 use crate::clock;

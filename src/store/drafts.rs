@@ -15,11 +15,11 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::Store;
-use super::connect::StoreError;
-use super::retry::with_retry;
+use super::connection::connect::StoreError;
+use super::connection::retry::with_retry;
+use super::connection::tx::WriteTx;
 use super::rows::{EdgeRow, EvidenceRow, key, pack_text, record};
 use super::stix::IngestResult;
-use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;

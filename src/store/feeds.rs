@@ -1,14 +1,24 @@
 //! Threat feeds of a workspace, and which of them forbid redistribution.
 
+pub(super) mod batches;
+pub(super) mod choice;
+pub(super) mod commit;
+pub(super) mod items;
+mod memory;
+mod retention;
+pub(super) mod rows;
+pub(super) mod staging;
+pub(super) mod waiting;
+
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::audit_rows::audit_rows;
-use super::connect::StoreError;
-use super::feed_batches::UPDATE;
-use super::feed_rows::FeedRow;
-use super::retry::{with_race_retry, with_retry};
+use self::batches::UPDATE;
+use self::rows::FeedRow;
+use super::audit::rows::audit_rows;
+use super::connection::connect::StoreError;
+use super::connection::retry::{with_race_retry, with_retry};
 use super::rows::{key, parse, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;

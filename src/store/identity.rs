@@ -6,6 +6,8 @@
 //! administrators who remove each other at the same moment, one is tried again and refused.
 
 mod api_keys;
+mod demo;
+pub(super) mod id_secret;
 mod tokens;
 mod workspaces;
 
@@ -16,10 +18,10 @@ use uuid::Uuid;
 pub use self::api_keys::ApiKeyRecord;
 use self::workspaces::WorkspaceRow;
 pub use self::workspaces::{Oversight, WorkspaceChange};
-use super::audit_rows::audit_rows;
-use super::connect::StoreError;
-use super::database::Statement;
-use super::retry::with_race_retry;
+use super::audit::rows::audit_rows;
+use super::connection::connect::StoreError;
+use super::connection::database::Statement;
+use super::connection::retry::with_race_retry;
 use super::rows::{corrupt, key, parse, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;

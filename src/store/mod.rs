@@ -4,64 +4,18 @@
 //! is retried with jitter within a budget; rows that belong together are written in one transaction.
 
 mod audit;
-mod audit_migration;
-mod audit_rows;
-mod connect;
-mod database;
-mod demo;
+mod connection;
 mod drafts;
-mod evidence;
-mod feed_batches;
-mod feed_choice;
-mod feed_commit;
-mod feed_items;
-mod feed_memory;
-mod feed_retention;
-mod feed_rows;
-mod feed_staging;
-mod feed_waiting;
 mod feeds;
-mod id_secret;
+mod graph;
 mod identity;
-mod lease;
-mod linked_entries;
-mod links;
-mod marker;
-mod migrate;
-mod narrowing;
-mod neighbours;
-mod node_writes;
-mod nodes;
+mod migrations;
 mod notes;
-mod notes_rows;
-mod notes_since;
 mod outbox;
-mod pages;
-mod passages;
-mod paths;
-mod pilot;
-mod pool;
-mod relink;
 mod retention;
-mod retry;
 mod rows;
-mod sessions;
-mod size;
 mod staging;
-mod staging_commit;
-mod staging_parts;
-mod staging_rows;
 mod stix;
-mod stix_definitions;
-mod stix_feeds;
-mod stix_held;
-mod stix_remarking;
-mod stix_rises;
-mod stix_rows;
-mod stix_support;
-mod temporary;
-mod tx;
-mod visibility;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -76,39 +30,39 @@ use uuid::Uuid;
 
 pub use audit::AuditFilter;
 use audit::Chain;
-pub(crate) use connect::embedded_dir;
-pub use connect::{StorageMemory, StorageServer, StoreError};
-use database::Database;
+pub use audit::relink::RelinkReport;
+pub(crate) use connection::connect::embedded_dir;
+pub use connection::connect::{StorageMemory, StorageServer, StoreError};
+use connection::database::Database;
+pub use connection::lease::Holder;
+pub(crate) use connection::marker::StoreMarker;
+use connection::temporary::TemporaryDir;
 pub use drafts::{DraftsIngestOutcome, DraftsWrite};
-pub use feed_batches::{INTERRUPTED, NewFeedBatch, PULL_SILENCE, PullStart, interrupted_entry};
-pub use feed_choice::{Choice, ChosenItem};
-pub use feed_commit::{Review, ReviewOutcome, ReviewedItem, StixOrigin};
-pub use feed_items::ItemDecision;
-pub use feed_staging::{PageWrite, ReceivedPage};
-pub use feed_waiting::ItemRenewal;
 pub use feeds::BlockedFeed;
+pub use feeds::batches::{INTERRUPTED, NewFeedBatch, PULL_SILENCE, PullStart, interrupted_entry};
+pub use feeds::choice::{Choice, ChosenItem};
+pub use feeds::commit::{Review, ReviewOutcome, ReviewedItem, StixOrigin};
+pub use feeds::items::ItemDecision;
+pub use feeds::staging::{PageWrite, ReceivedPage};
+pub use feeds::waiting::ItemRenewal;
+pub use graph::journal::{Change, Changes};
+pub use graph::links::Link;
+pub use graph::neighbours::{NeighbourQuery, Neighbours, Page};
+pub use graph::nodes::{StoredNode, WithheldNode};
+pub use graph::passages::{StoredEdge, StoredPassage};
+pub use graph::paths::{NodeOfType, StixFacts};
+pub use graph::sessions::{EdgeRecord, SessionRecord, Withholding};
 pub use identity::{ApiKeyRecord, Oversight, UserChange, UserRecord, WorkspaceChange};
-pub use lease::Holder;
-pub use links::Link;
-pub(crate) use marker::StoreMarker;
-pub use neighbours::{NeighbourQuery, Neighbours, Page};
-pub use node_writes::{Change, Changes};
-pub use nodes::{StoredNode, WithheldNode};
+pub use notes::since::RowsAtRev;
 pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation};
-pub use notes_since::RowsAtRev;
 pub use outbox::{AfterFailure, ClaimedMail};
-pub use passages::{StoredEdge, StoredPassage};
-pub use paths::{NodeOfType, StixFacts};
-pub use relink::RelinkReport;
-pub use sessions::{EdgeRecord, SessionRecord, Withholding};
+pub use staging::parts::{NewBatch, StagedText};
 pub use staging::{BatchCommit, Decision};
-pub use staging_parts::{NewBatch, StagedText};
+pub use stix::held::HeldReport;
+pub use stix::known_definitions::Definitions;
+pub use stix::remarking::RemarkedObjects;
+pub use stix::rises::RiseProgress;
 pub use stix::{IngestResult, LeftOutReport, RowIds, StixIngestOutcome, StixPart};
-pub use stix_definitions::Definitions;
-pub use stix_held::HeldReport;
-pub use stix_remarking::RemarkedObjects;
-pub use stix_rises::RiseProgress;
-use temporary::TemporaryDir;
 
 use crate::domain::error::DomainError;
 use crate::domain::ids::IdSecret;
@@ -159,21 +113,21 @@ impl Store {
 /// Converts a database failure into the domain error; the cause goes to the log only.
 fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
     move |error| {
-        if database::is_disk_failure(&error) {
+        if connection::database::is_disk_failure(&error) {
             DomainError::StorageFailed
-        } else if let Some(place) = database::damaged_place(&error) {
+        } else if let Some(place) = connection::database::damaged_place(&error) {
             tracing::error!(place, what, "a part of the store is damaged; restore a back-up");
             DomainError::StorageDamaged { place }
-        } else if database::has_too_many_files(&error) {
+        } else if connection::database::has_too_many_files(&error) {
             tracing::error!(%error, what, "too many files are open; raise the limit of open files");
             DomainError::Busy { actor: "storage" }
-        } else if pool::is_unreachable(&error) {
+        } else if connection::pool::is_unreachable(&error) {
             tracing::warn!(%error, what);
             DomainError::StorageUnreachable
-        } else if retry::lost_race(&error) {
+        } else if connection::retry::lost_race(&error) {
             DomainError::Busy { actor: "storage" }
         } else {
-            size::size_error(&error).unwrap_or_else(|| DomainError::internal(what, error))
+            connection::size::size_error(&error).unwrap_or_else(|| DomainError::internal(what, error))
         }
     }
 }

@@ -1,5 +1,8 @@
 //! Notes, the entities they mention and the relationships stated in them or by a user, in one transaction.
 
+mod rows;
+pub(super) mod since;
+
 use chrono::serde::ts_nanoseconds;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -8,11 +11,10 @@ use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::audit_rows::audit_rows;
-use super::node_writes::{self, WriteSet};
-use super::notes_rows::{
-    NoteRow, NoteRowBuilder, edge_update, mention_update, repeat_row, supersession_update,
-};
+use self::rows::{NoteRow, NoteRowBuilder, edge_update, mention_update, repeat_row, supersession_update};
+use super::audit::rows::audit_rows;
+use super::graph::journal;
+use super::graph::journal::WriteSet;
 use super::rows::{key, record, up_to_limit};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -178,7 +180,7 @@ impl Store {
         // The ids of new rows name their tables, so one statement inserts them all. Each costs some 0.1 ms of CPU time.
         let mut new = values(write.notes.iter().map(|(note, digest)| rows.note(note, digest)));
         new.extend(values(write.enrich.iter().map(|id| rows.waiting_row(*id))));
-        new.extend(values(node_writes::rows_of(ws, rev, written)));
+        new.extend(values(journal::rows_of(ws, rev, written)));
         new.extend(audit_rows(&write.audit));
         // One block is one transaction.
         let mut block = String::from("{ ");

@@ -1,6 +1,8 @@
 //! E-mails that are still to be sent. Several processes may share the work: an e-mail is claimed for a while before it
 //! is sent, and all times are the database's.
 
+mod pilot;
+
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -8,9 +10,9 @@ use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::connect::StoreError;
-use super::database::Statement;
-use super::retry::with_retry;
+use super::connection::connect::StoreError;
+use super::connection::database::Statement;
+use super::connection::retry::with_retry;
 use super::rows::{key, record};
 use super::{Store, failed};
 use crate::domain::error::DomainError;

@@ -4,8 +4,8 @@
 use chrono::{DateTime, Utc};
 use surrealdb::types::RecordId;
 
-use super::connect::StoreError;
-use super::retry::with_retry;
+use super::connection::connect::StoreError;
+use super::connection::retry::with_retry;
 use super::rows::key;
 use super::{Store, failed};
 use crate::domain::error::DomainError;

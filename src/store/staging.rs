@@ -1,16 +1,20 @@
 //! Staging batches: reading them, and deciding on their entities.
 
+mod commit;
+pub(super) mod parts;
+pub(super) mod rows;
+
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::connect::StoreError;
-use super::retry::with_retry;
+use self::commit::Commit;
+use self::rows::{BatchRow, StagedEntityRow};
+use super::connection::connect::StoreError;
+use super::connection::retry::with_retry;
+use super::connection::tx::WriteTx;
 use super::rows::{key, parse, record, tlp};
-use super::staging_commit::Commit;
-use super::staging_rows::{BatchRow, StagedEntityRow};
-use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::NodeDraft;

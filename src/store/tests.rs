@@ -29,10 +29,10 @@ use uuid::Uuid;
 
 pub(crate) use self::backends::{fresh, fresh_with, run};
 pub(super) use self::backends::{new_dir, open, run_on_each};
-use super::audit_rows::Position;
-use super::database::{Connection, Database};
-use super::linked_entries::LinkedEntries;
-use super::size::SizeLimit;
+use super::audit::linked_entries::LinkedEntries;
+use super::audit::rows::Position;
+use super::connection::database::{Connection, Database};
+use super::connection::size::SizeLimit;
 use super::{SessionRecord, StixOrigin, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};

@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use test_support::{extent, is_full};
 
-use super::super::analyzer::{fold_accents, tokenize};
-use super::super::phrases::phrase_words;
 use super::super::text::{canonical_key, host, refang, split, words};
 use crate::domain::memory::intent::intent_of;
 use crate::domain::memory::similarity;
 use crate::domain::pii::strict;
 use crate::llm::ground::{Haystack, quote_names};
+use crate::search::query::phrases::phrase_words;
+use crate::search::text::analyzer::{fold_accents, tokenize};
 
 /// Letters of scripts: Latin, Cyrillic, Chinese, Arabic, pictures and letters with combining marks.
 const PIECES: &[&str] = &["ab", "Ünïcode", "бг", "中文", "عرب", "🐻", "e\u{301}", "a1", "7"];

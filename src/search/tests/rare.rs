@@ -1,7 +1,7 @@
 //! An exact rare word of a query leads, and what is hidden neither leads nor decides what is rare.
 
 use super::*;
-use crate::search::rare::is_code_word;
+use crate::search::query::rare::is_code_word;
 
 const SUBJECTS: [&str; 8] = [
     "mail servers",

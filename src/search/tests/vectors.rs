@@ -3,12 +3,12 @@
 
 use test_support::extent;
 
-use super::super::calibration::{recall, widening};
 use super::super::document::{CompiledFilter, GONE, class_of};
-use super::super::rows::{Extent, NewRow, ROWS_PER_BLOCK};
-use super::super::table::{Depth, Table};
 use super::super::{BuiltinEmbedder, RowPredicate};
 use super::*;
+use crate::search::query::calibration::{recall, widening};
+use crate::search::vectors::rows::{Extent, NewRow, ROWS_PER_BLOCK};
+use crate::search::vectors::table::{Depth, Table};
 
 const CLASS: fn(Tlp) -> u8 = |tlp| class_of(NodeType::Actor, NodeStatus::Active, tlp);
 

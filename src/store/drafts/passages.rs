@@ -11,9 +11,9 @@ use crate::domain::draft::NodeDraft;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::passage::{passage_of, readable_part};
 use crate::domain::tlp::Tlp;
-use crate::store::connect::StoreError;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::size;
 use crate::store::rows::{NodeRow, PassageRow, record};
-use crate::store::size;
 
 /// Bytes of the transaction that are left for what follows the passages.
 const RESERVE: u64 = 256 << 10;

@@ -8,7 +8,7 @@ use super::{ADMIN_ONLY, READ, by_admin, refusal};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::permission::Scope;
-use crate::store::retry::with_race_retry;
+use crate::store::connection::retry::with_race_retry;
 use crate::store::rows::{key, parse, record};
 use crate::store::{Store, failed};
 

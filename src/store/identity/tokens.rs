@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::store::Store;
-use crate::store::audit_rows::audit_rows;
+use crate::store::audit::rows::audit_rows;
 use crate::store::rows::record;
 
 /// Rows removed in one transaction.

@@ -11,8 +11,8 @@ use crate::domain::permission::Tier;
 use crate::domain::principal::{Features, Workspace};
 use crate::domain::tlp::Tlp;
 use crate::store::Store;
-use crate::store::audit_rows::audit_rows;
-use crate::store::retry::with_race_retry;
+use crate::store::audit::rows::audit_rows;
+use crate::store::connection::retry::with_race_retry;
 use crate::store::rows::{key, parse, record, tlp};
 
 /// Changes to the settings of a workspace; `None` leaves a setting as it is.

@@ -9,13 +9,13 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{Array, Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::connect::StoreError;
 use super::super::rows::{HeldRow, key, unpack};
-use super::super::tx::yield_regularly;
 use super::Ingest;
 use super::known::OriginalRow;
 use crate::domain::stix::marking::marking_refs;
 use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::tx::yield_regularly;
 
 /// Rows recorded together.
 const PART: usize = 250;

@@ -9,14 +9,14 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::connect::StoreError;
 use super::super::rows::{SupportRow, key};
-use super::super::size;
-use super::super::stix_definitions::{definition_row, definition_rows};
-use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
 use super::Ingest;
+use super::feeds::{UnrestrictedRows, unite_feeds};
+use super::known_definitions::{definition_row, definition_rows};
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::stix::object::type_of_id;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::size;
 
 #[derive(Debug, SurrealValue)]
 struct ExistingDefinition {

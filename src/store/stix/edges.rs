@@ -4,12 +4,9 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::connect::StoreError;
 use super::super::rows::{EdgeRow, HeldRow, key, later_than, record};
-use super::super::size;
-use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
-use super::super::tx::yield_regularly;
 use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
+use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{End, ExistingEdge, OriginalRow};
 use super::nodes::is_silent;
 use super::places::Target;
@@ -17,6 +14,9 @@ use super::successor::level_after;
 use super::{Ingest, NO_END, OLD};
 use crate::domain::stix::ingest::StixRelationship;
 use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::size;
+use crate::store::connection::tx::yield_regularly;
 
 /// What the relationships of a chunk write.
 #[derive(Default)]

@@ -6,13 +6,13 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::connect::StoreError;
 use super::super::rows::{key, tlp};
 use super::Ingest;
 use super::places::{Beside, NewVersion, Rows, StoredVersion, Target};
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
 
 /// A stored node.
 #[derive(Debug, SurrealValue)]

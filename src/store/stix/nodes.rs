@@ -5,12 +5,9 @@ use serde_json::{Map, Value};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::connect::StoreError;
 use super::super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, later_than, record, unpack};
-use super::super::size;
-use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
-use super::super::tx::yield_regularly;
 use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
+use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{ExistingNode, OriginalRow};
 use super::places::Target;
 use super::successor::level_after;
@@ -19,6 +16,9 @@ use crate::domain::stix::ingest::StixNode;
 use crate::domain::stix::marking::states_level;
 use crate::domain::stix::properties::carry_over;
 use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::size;
+use crate::store::connection::tx::yield_regularly;
 
 /// What the nodes of a chunk write.
 #[derive(Default)]

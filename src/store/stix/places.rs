@@ -11,11 +11,11 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::connect::StoreError;
 use super::super::rows::{key, record};
 use super::Ingest;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
 
 /// A row beside the first one of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

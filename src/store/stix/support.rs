@@ -6,19 +6,19 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::connect::StoreError;
 use super::super::rows::{HeldRow, SupportRow, corrupt, tlp};
-use super::super::size;
-use super::super::stix_feeds::{UnrestrictedRows, unite_feeds};
-use super::super::stix_support::{support_row, support_row_above, support_row_beside, support_rows};
-use super::super::tx::yield_regularly;
 use super::Ingest;
 use super::carriers::{MarkedObject, RepeatedVersion};
 use super::definitions::is_definition;
+use super::feeds::{UnrestrictedRows, unite_feeds};
+use super::support_rows::{support_row, support_row_above, support_row_beside, support_rows};
 use crate::domain::packing::unpack;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::stix::marking::states_level;
 use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::size;
+use crate::store::connection::tx::yield_regularly;
 
 /// A stored version.
 #[derive(Debug, Clone, SurrealValue)]

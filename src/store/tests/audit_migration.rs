@@ -7,8 +7,9 @@ use test_support::extent;
 use super::hot_tables::previous;
 use super::*;
 use crate::domain::audit::ChainLink;
+use crate::store::AuditFilter;
+use crate::store::migrations::audit;
 use crate::store::rows::{newest_first, record};
-use crate::store::{AuditFilter, audit_migration};
 
 /// Entries of one workspace, every third one by a user, some at the same moment.
 fn log(tenant: Uuid, user: Uuid, count: usize) -> Vec<AuditEntry> {
@@ -152,13 +153,13 @@ fn a_move_that_was_interrupted_is_finished_and_doubles_nothing() {
         let (_, db) = earlier(&dir, &[(&entries, linked)]).await;
         let script = include_str!("../../../schemas/0017_audit_order.surql");
         db.query(script).await.unwrap().check().unwrap();
-        audit_migration::run(&db).await.unwrap();
+        audit::run(&db).await.unwrap();
         // As if the last pages had not been reached.
         let lost = "REMOVE EVENT audit_entry_append_only ON audit_entry; REMOVE EVENT audit_link_append_only ON audit_link; \
                     DELETE audit_link WHERE array::len(links) < 500; \
                     DELETE (SELECT VALUE id FROM audit_entry LIMIT 90);";
         db.query(lost).await.unwrap().check().unwrap();
-        audit_migration::run(&db).await.unwrap();
+        audit::run(&db).await.unwrap();
         let moved = "SELECT VALUE count FROM (SELECT count() FROM audit_entry GROUP ALL)";
         let moved: Option<i64> = db.query(moved).await.unwrap().take(0).unwrap();
         assert_eq!(moved, Some(entries.len() as i64));

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use test_support::{copy_of, server};
 
 use crate::lifecycle::wait_until_closed;
-use crate::store::temporary::TemporaryDir;
+use crate::store::connection::temporary::TemporaryDir;
 use crate::store::{StorageMemory, Store};
 
 /// Runs a test on threads whose stack is large enough for the engine.

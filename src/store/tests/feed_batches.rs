@@ -9,8 +9,8 @@ use super::*;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedPage, Stager};
 use crate::domain::feed::{BatchState, Change, FeedItem, InputKind, ItemStatus, Redistribution};
-use crate::store::feed_batches::UPSERT;
-use crate::store::feed_rows::FeedPulseRow;
+use crate::store::feeds::batches::UPSERT;
+use crate::store::feeds::rows::FeedPulseRow;
 use crate::store::{
     ItemDecision, NewFeedBatch, PageWrite, PullStart, ReceivedPage, Review, StixIngestOutcome, StixOrigin,
 };

@@ -20,8 +20,8 @@ use crate::domain::staging::{
     Summary,
 };
 use crate::domain::tlp::Tlp;
-use crate::store::database::{Connection, Database};
-use crate::store::staging_rows::{BatchRow, StagedEntityRow};
+use crate::store::connection::database::{Connection, Database};
+use crate::store::staging::rows::{BatchRow, StagedEntityRow};
 use crate::store::{NewBatch, StorageMemory, Store};
 
 /// The schema before a batch could take further texts.

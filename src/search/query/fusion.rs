@@ -1,0 +1,403 @@
+//! Fuses the keyword list, the vector list and the exact matches into one.
+//!
+//! Each leg's scores over all candidates are normalised to z-scores and added, and the votes of passages to them. A
+//! candidate missing from the keyword list takes that list's lowest score; a missing cosine is looked up. A passage that
+//! has more of the words than its node lends the node a part of its keyword score before that: where no node has any of
+//! them, votes alone would lose to whatever is least unlike in meaning.
+//!
+//! The final score is between 0 and 1 and falls with the rank, in bands: 0.95–1 if the query is the node's name or
+//! identifier; 0.90–0.95 if it is an alias; 0.80–0.90 if a name makes up much of the query, or the node holds an exact rare
+//! word of it; below 0.80 the fused score through a logistic curve. It orders the results of one query and is not a
+//! probability.
+
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use super::phrases::{ExactMatch, NameMatches};
+use super::votes::Votes;
+use crate::domain::why::Shares;
+use crate::search::document::{Hit, KeyKind};
+
+/// Share of the query from which a name is taken as its subject.
+const MAIN_SHARE: f32 = 0.4;
+/// Bonus for a name that is the whole query, in standard deviations; smaller parts add their share of it.
+const NAME_BONUS: f32 = 5.0;
+/// A node named by the query scores at least this fraction of the best.
+const NAMED_FLOOR: f32 = 0.7;
+/// Weight of the vector leg relative to the keyword leg. Keyword scores have the longer tail, so at equal weight their
+/// best would override the vectors.
+const VECTOR_WEIGHT: f32 = 1.3;
+/// What the vote of one passage that is first in both legs adds, in standard deviations.
+const VOTE_WEIGHT: f32 = 2.0;
+/// Part of a passage's keyword score that its node may have as its own. Passages are short, so equal words score higher
+/// in them.
+const LENT: f32 = 0.3;
+/// The BM25 score that maps to 0.5.
+const HALF_BM25: f32 = 10.0;
+
+/// Lowest score of a node whose name makes up much of the query, or that holds an exact rare word of it.
+pub const LEADING_SCORE: f32 = 0.80;
+
+/// Lower end and width of the final score's band.
+fn band(exact: ExactMatch) -> (f32, f32) {
+    match exact.whole {
+        Some(KeyKind::Identifier | KeyKind::Name) => (0.95, 0.05),
+        Some(KeyKind::Alias) => (0.90, 0.05),
+        None if exact.share >= MAIN_SHARE => (LEADING_SCORE, 0.10),
+        None => (0.0, LEADING_SCORE),
+    }
+}
+
+/// What the legs of a blended search found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Legs<'a> {
+    pub(in crate::search) keyword: &'a [(Uuid, f32)],
+    pub(in crate::search) vector: &'a [(Uuid, f32)],
+    pub(in crate::search) votes: &'a Votes,
+}
+
+/// A node that one of the legs found or the query names.
+#[derive(Debug, Clone, Copy)]
+struct BlendCandidate {
+    node: Uuid,
+    exact: ExactMatch,
+    /// z-scores.
+    words: f32,
+    meaning: f32,
+    /// What the z-score of the words would be without the passages.
+    own_words: f32,
+    /// Weight of the votes.
+    votes: f32,
+}
+
+impl BlendCandidate {
+    fn score(&self) -> f32 {
+        let fused = (self.words + VECTOR_WEIGHT * self.meaning) / (1.0 + VECTOR_WEIGHT);
+        fused + VOTE_WEIGHT * self.votes + NAME_BONUS * self.exact.share
+    }
+}
+
+/// The candidates of a blended search.
+#[derive(Debug)]
+pub(super) struct Blend(Vec<BlendCandidate>);
+
+/// Fuses the legs, each cut off after `depth`; `cosine` returns the vector score of any node.
+pub(super) fn blend(
+    legs: &Legs<'_>,
+    named: &NameMatches,
+    depth: usize,
+    cosine: impl Fn(Uuid) -> Option<f32>,
+) -> Blend {
+    let Legs {
+        keyword,
+        vector,
+        votes,
+    } = *legs;
+    let listed = keyword.iter().chain(vector).map(|(node, _)| *node);
+    let nodes = candidates(listed.chain(votes.keys().copied()), named);
+    let own_words = leg_scores(&nodes, keyword, depth, |_| None);
+    let meaning = leg_scores(&nodes, vector, depth, cosine);
+    let lent = |node: &Uuid| votes.get(node).map_or(0.0, |vote| LENT * vote.words);
+    let words: Vec<f32> = nodes
+        .iter()
+        .zip(&own_words)
+        .map(|(node, own)| own.max(lent(node)))
+        .collect();
+    let (of_words, of_meaning) = (Spread::of(&words), Spread::of(&meaning));
+    let candidate = |(at, &node): (usize, &Uuid)| {
+        let score = |scores: &[f32]| scores.get(at).copied().unwrap_or_default();
+        BlendCandidate {
+            node,
+            exact: named.nodes.get(&node).copied().unwrap_or_default(),
+            words: of_words.z_score(score(&words)),
+            meaning: of_meaning.z_score(score(&meaning)),
+            own_words: of_words.z_score(score(&own_words)),
+            votes: votes.get(&node).map_or(0.0, |vote| vote.weight),
+        }
+    };
+    Blend(nodes.iter().enumerate().map(candidate).collect())
+}
+
+impl Blend {
+    /// The candidates with their final scores, best first.
+    pub(super) fn into_hits(self) -> Vec<Hit> {
+        let scored = self.0.iter().map(|one| (one.node, one.exact, one.score()));
+        rank_hits(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
+    }
+
+    /// What each score is made of. A leg gives a candidate what it has over the candidate that the leg likes least, so
+    /// that no part is negative and the parts of two candidates differ by what their scores do. Where all are alike, the
+    /// legs that list the candidate have equal parts.
+    pub(in crate::search) fn shares(&self, legs: &Legs<'_>) -> HashMap<Uuid, Shares> {
+        let least = |of: fn(&BlendCandidate) -> f32| self.0.iter().map(of).fold(f32::INFINITY, f32::min);
+        let (least_words, least_meaning) = (least(|one| one.own_words), least(|one| one.meaning));
+        let best = self.0.iter().map(BlendCandidate::score).fold(0.0, f32::max);
+        let lists = |list: &[(Uuid, f32)]| list.iter().map(|(node, _)| *node).collect::<HashSet<Uuid>>();
+        let (by_words, by_meaning) = (lists(legs.keyword), lists(legs.vector));
+        let part = |listed: bool| if listed { 1.0 } else { 0.0 };
+        let shares = |one: &BlendCandidate| {
+            let raised = if one.exact.share > 0.0 {
+                (best * NAMED_FLOOR - one.score()).max(0.0)
+            } else {
+                0.0
+            };
+            let words = (one.own_words - least_words) / (1.0 + VECTOR_WEIGHT);
+            let lent = (one.words - one.own_words) / (1.0 + VECTOR_WEIGHT);
+            let meaning = VECTOR_WEIGHT * (one.meaning - least_meaning) / (1.0 + VECTOR_WEIGHT);
+            let name = NAME_BONUS * one.exact.share + raised;
+            let shares = Shares::of(words + name, meaning, lent + VOTE_WEIGHT * one.votes);
+            shares.or(|| {
+                Shares::of(
+                    part(by_words.contains(&one.node)),
+                    part(by_meaning.contains(&one.node)),
+                    0.0,
+                )
+            })
+        };
+        self.0.iter().map(|one| (one.node, shares(one))).collect()
+    }
+}
+
+/// The keyword list alone, plus the nodes that the query names.
+pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &NameMatches) -> Vec<Hit> {
+    let listed: HashMap<Uuid, f32> = keyword.iter().copied().collect();
+    let scored = candidates(keyword.iter().map(|(node, _)| *node), named)
+        .into_iter()
+        .map(|node| {
+            let exact = named.nodes.get(&node).copied().unwrap_or_default();
+            (node, exact, listed.get(&node).copied().unwrap_or(0.0))
+        });
+    rank_hits(scored.collect(), |score| score / (score + HALF_BM25))
+}
+
+/// Every listed or named node once, in a fixed order.
+fn candidates(listed: impl Iterator<Item = Uuid>, named: &NameMatches) -> Vec<Uuid> {
+    let mut nodes: Vec<Uuid> = listed.chain(named.nodes.keys().copied()).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Sorts by band, then score, then id, and maps the result into 0..1.
+fn rank_hits(mut scored: Vec<(Uuid, ExactMatch, f32)>, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
+    let best = scored.iter().map(|(.., score)| *score).fold(0.0, f32::max);
+    for (_, exact, score) in &mut scored {
+        if exact.share > 0.0 {
+            *score = score.max(best * NAMED_FLOOR);
+        }
+    }
+    scored.sort_unstable_by(|(node, exact, score), (other, other_exact, other_score)| {
+        let by_band = band(*other_exact).0.total_cmp(&band(*exact).0);
+        by_band
+            .then_with(|| other_score.total_cmp(score))
+            .then_with(|| node.cmp(other))
+    });
+    let hit = |(node_id, exact, score): (Uuid, ExactMatch, f32)| {
+        let (low, width) = band(exact);
+        Hit {
+            node_id,
+            score: low + width * unit(score).clamp(0.0, 1.0),
+        }
+    };
+    scored.into_iter().map(hit).collect()
+}
+
+/// The score of every node in one leg. A node missing from the list gets the score from `known`, or else the lowest
+/// listed one, or 0 if the list already holds every match.
+fn leg_scores(
+    nodes: &[Uuid],
+    list: &[(Uuid, f32)],
+    depth: usize,
+    known: impl Fn(Uuid) -> Option<f32>,
+) -> Vec<f32> {
+    let listed: HashMap<Uuid, f32> = list.iter().copied().collect();
+    let lowest = list
+        .last()
+        .filter(|_| list.len() >= depth)
+        .map_or(0.0, |(_, score)| *score);
+    let score = |node: &Uuid| {
+        listed
+            .get(node)
+            .copied()
+            .or_else(|| known(*node))
+            .unwrap_or(lowest)
+    };
+    nodes.iter().map(score).collect()
+}
+
+/// How the scores of one leg are spread.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    mean: f32,
+    deviation: f32,
+}
+
+impl Spread {
+    /// Sums in the order of the scores: that of the nodes is the one of their random ids, and would show in the last bit.
+    fn of(scores: &[f32]) -> Self {
+        let count = scores.len().max(1) as f32;
+        let mut scores = scores.to_vec();
+        scores.sort_unstable_by(f32::total_cmp);
+        let mean = scores.iter().sum::<f32>() / count;
+        let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f32>() / count;
+        Spread {
+            mean,
+            deviation: variance.sqrt(),
+        }
+    }
+
+    /// Distance from the mean in standard deviations; 0 where all scores are alike.
+    fn z_score(self, score: f32) -> f32 {
+        if self.deviation > 1e-6 {
+            (score - self.mean) / self.deviation
+        } else {
+            0.0
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::votes::Vote;
+    use super::*;
+
+    fn id(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    fn legs<'a>(keyword: &'a [(Uuid, f32)], vector: &'a [(Uuid, f32)], votes: &'a Votes) -> Legs<'a> {
+        Legs {
+            keyword,
+            vector,
+            votes,
+        }
+    }
+
+    #[test]
+    fn being_first_in_both_legs_is_best() {
+        let keyword = [(id(1), 9.0), (id(2), 8.0), (id(3), 1.0)];
+        let vector = [(id(1), 0.9), (id(3), 0.8), (id(2), 0.1)];
+        let hits = blend(
+            &legs(&keyword, &vector, &Votes::new()),
+            &NameMatches::default(),
+            3,
+            |_| None,
+        )
+        .into_hits();
+        assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(1)));
+    }
+
+    #[test]
+    fn the_only_keyword_match_counts() {
+        let vector: Vec<(Uuid, f32)> = (1..=50u8)
+            .map(|n| (id(u128::from(n)), 0.5 - f32::from(n) / 500.0))
+            .collect();
+        let hits = blend(
+            &legs(&[(id(40), 7.0)], &vector, &Votes::new()),
+            &NameMatches::default(),
+            100,
+            |_| None,
+        )
+        .into_hits();
+        assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(40)));
+    }
+
+    #[test]
+    fn a_passage_with_the_words_beats_noise_of_meaning() {
+        let vector: Vec<(Uuid, f32)> = (1..=50u8)
+            .map(|n| (id(u128::from(n)), 0.3 / f32::from(n)))
+            .collect();
+        let vote = Vote {
+            weight: 0.3,
+            words: 9.0,
+            passages: vec![(id(99), 0.3)],
+        };
+        let votes = Votes::from([(id(40), vote)]);
+        let legs = legs(&[], &vector, &votes);
+        let blend = blend(&legs, &NameMatches::default(), 100, |_| None);
+        let shares = blend.shares(&legs)[&id(40)];
+        assert!(shares.evidence > 0.9 && shares.words < 0.01, "{shares:?}");
+        assert_eq!(blend.into_hits().first().map(|hit| hit.node_id), Some(id(40)));
+    }
+
+    #[test]
+    fn bands_are_in_order_and_scores_fall() {
+        let mut named = NameMatches::default();
+        named.nodes.insert(
+            id(1),
+            ExactMatch {
+                share: 0.5,
+                ..ExactMatch::default()
+            },
+        );
+        named.nodes.insert(
+            id(2),
+            ExactMatch {
+                whole: Some(KeyKind::Alias),
+                share: 1.0,
+                ..ExactMatch::default()
+            },
+        );
+        named.nodes.insert(
+            id(3),
+            ExactMatch {
+                whole: Some(KeyKind::Name),
+                share: 1.0,
+                ..ExactMatch::default()
+            },
+        );
+        let hits = blend(
+            &legs(&[(id(4), 99.0)], &[(id(5), 1.0)], &Votes::new()),
+            &named,
+            100,
+            |_| None,
+        )
+        .into_hits();
+        let order: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
+        assert_eq!(order.get(..3), Some([id(3), id(2), id(1)].as_slice()));
+        assert!(hits.is_sorted_by(|a, b| a.score >= b.score));
+        assert!(hits.iter().all(|hit| (0.0..=1.0).contains(&hit.score)));
+    }
+
+    #[test]
+    fn shares_tell_what_lifted_a_node_over_the_last_one() {
+        let keyword = [(id(1), 9.0), (id(3), 1.0)];
+        let vector = [(id(2), 0.9), (id(3), 0.1), (id(4), 0.1)];
+        let vote = Vote {
+            weight: 0.5,
+            words: 0.0,
+            passages: vec![(id(9), 0.5)],
+        };
+        let votes = Votes::from([(id(4), vote)]);
+        let mut named = NameMatches::default();
+        let exact = ExactMatch {
+            share: 0.5,
+            ..ExactMatch::default()
+        };
+        named.nodes.insert(id(5), exact);
+        let legs = legs(&keyword, &vector, &votes);
+        let shares = blend(&legs, &named, 100, |_| None).shares(&legs);
+        // Nothing but the leg that lists it speaks for the first, the second and the fourth.
+        assert!(shares[&id(1)].words > 0.99, "{shares:?}");
+        assert!(shares[&id(2)].meaning > 0.99, "{shares:?}");
+        assert!(shares[&id(4)].evidence > 0.5, "{shares:?}");
+        assert!(shares[&id(5)].words > 0.99, "{shares:?}");
+        for shares in shares.values() {
+            let parts = [shares.words, shares.meaning, shares.graph, shares.evidence];
+            assert!(parts.iter().all(|part| (0.0..=1.0).contains(part)), "{parts:?}");
+            assert!((parts.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_rivals_has_the_shares_of_the_legs_that_list_it() {
+        let (keyword, vector, votes) = ([(id(1), 3.0)], [(id(1), 0.5)], Votes::new());
+        let alone = legs(&keyword, &vector, &votes);
+        let shares = blend(&alone, &NameMatches::default(), 100, |_| None).shares(&alone);
+        assert_eq!((shares[&id(1)].words, shares[&id(1)].meaning), (0.5, 0.5));
+        let alone = legs(&[], &vector, &votes);
+        let shares = blend(&alone, &NameMatches::default(), 100, |_| None).shares(&alone);
+        assert_eq!(shares[&id(1)], Shares::MEANING);
+    }
+}

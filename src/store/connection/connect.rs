@@ -1,0 +1,396 @@
+//! Opens the database, brings its schema up to date and signs in as the user without DDL rights.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+use surrealdb::engine::any::{Any, connect};
+use surrealdb::engine::local::Db;
+use surrealdb::opt::WebsocketConfig;
+use surrealdb::opt::auth::{Database as DatabaseUser, Root};
+use surrealdb::{Surreal, opt::Config};
+use surrealdb_cnf::ConfigMap;
+use surrealdb_engine_local::Datastore;
+use uuid::Uuid;
+
+use super::database::{Connection, Database};
+use super::marker::StoreMarker;
+use super::pool::Pool;
+use super::size::SizeLimit;
+use super::temporary::TemporaryDir;
+use crate::domain::error::DomainError;
+use crate::files;
+use crate::store::Store;
+use crate::store::identity::id_secret;
+use crate::store::migrations::migrate;
+use crate::store::migrations::migrate::Hashing;
+
+/// Namespace and user of the service.
+const NAMESPACE: &str = "threat_memory";
+const APP_USER: &str = "service";
+/// Scheme of an embedded, durable store.
+const EMBEDDED: &str = "surrealkv://";
+/// Scheme of a store that is discarded when the process ends.
+const TEMPORARY: &str = "mem://";
+
+/// Bytes of a block on disk. The engine copies a whole block for each row it reads; its default of 64 KiB makes a
+/// point read several times as expensive.
+const BLOCK_SIZE: usize = 8 << 10;
+
+/// Maximum message size in either direction; a server's default is 128 MiB.
+const MAX_MESSAGE: usize = 128 << 20;
+/// Longest wait for a server at startup.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
+
+/// Reason why the store could not be opened or a statement failed.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("the data directory {0} is in use by another process; stop it first or choose another directory")]
+    InUse(String),
+    #[error(
+        "the memory in this database is in use by another process ({place}); stop it first, or wait {seconds} seconds \
+         after it ended unexpectedly"
+    )]
+    Held { place: String, seconds: u64 },
+    #[error("storage {url}: {cause}")]
+    Open { url: String, cause: String },
+    #[error(
+        "the store {store} has lost commits that were acknowledged: the last one in it has the number {found}, and \
+         store.marker beside it knows of number {known}. Is a disk missing, or was an older back-up put in place? Put the \
+         right store back, or start once with --accept-loss to go on with what is there"
+    )]
+    Behind { store: String, found: u64, known: u64 },
+    #[error(
+        "there is no store in {store} (its last commit would have the number 0), although this data directory had one \
+         (the last commit known has the number {known}). Is a disk not mounted? Put the store back, or start once with \
+         --accept-loss to begin without it"
+    )]
+    Gone { store: String, known: u64 },
+    #[error(
+        "{path}: {cause}, so nobody can tell whether the store has lost anything; start once with --accept-loss to go on \
+         with what is there"
+    )]
+    Marker { path: String, cause: String },
+    #[error("the schema is version {found}, this program knows {known}; use a newer program")]
+    TooNew { found: i64, known: i64 },
+    #[error("database: {0}")]
+    Database(#[from] surrealdb::Error),
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+}
+
+impl StoreError {
+    /// Converts to the domain error; `what` is all a client learns of a database failure.
+    pub(in crate::store) fn into_domain(self, what: &'static str) -> DomainError {
+        match self {
+            StoreError::Domain(error) => error,
+            StoreError::Database(error) => crate::store::failed(what)(error),
+            StoreError::InUse(_)
+            | StoreError::Held { .. }
+            | StoreError::Open { .. }
+            | StoreError::Behind { .. }
+            | StoreError::Gone { .. }
+            | StoreError::Marker { .. }
+            | StoreError::TooNew { .. } => DomainError::internal(what, self),
+        }
+    }
+}
+
+/// Connection to an external SurrealDB as its owner; embedded stores need none.
+#[derive(Debug, Clone)]
+pub struct StorageServer {
+    pub username: String,
+    pub password: SecretString,
+    /// Maximum number of sockets.
+    pub connections: usize,
+    /// Time-out of one statement.
+    pub timeout: Duration,
+}
+
+/// Memory limits of a store, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct StorageMemory {
+    /// Largest transaction; applies to an external store too.
+    pub transaction: usize,
+    /// Writes buffered in memory until they are flushed to disk in sorted order.
+    pub memtable: usize,
+    /// Cache of blocks read from disk.
+    pub block_cache: usize,
+}
+
+impl Default for StorageMemory {
+    fn default() -> Self {
+        Self {
+            transaction: 256 << 20,
+            memtable: 128 << 20,
+            block_cache: 128 << 20,
+        }
+    }
+}
+
+impl Store {
+    /// Opens `url` (`surrealkv://PATH`, `mem://` for a store that is discarded when the process ends, `ws://HOST`,
+    /// `wss://HOST`), migrates `database` and signs in as the service user. On a server its password is derived from
+    /// `secret`, so that all processes of a service know it.
+    ///
+    /// # Errors
+    /// [`StoreError::InUse`] when another process holds the directory.
+    pub async fn open(
+        url: &str,
+        database: &str,
+        memory: StorageMemory,
+        server: Option<&StorageServer>,
+        secret: &SecretString,
+    ) -> Result<Self, StoreError> {
+        if url.starts_with(TEMPORARY) {
+            let made = TemporaryDir::new().map_err(|error| open_error(url, error))?;
+            return Self::open_temporary(made, database, memory).await;
+        }
+        if url.starts_with(EMBEDDED) {
+            let engine = open_embedded(url, memory, CommitSync::Every, None).await?;
+            return Self::of_engine(engine, database, memory, None).await;
+        }
+        let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
+        let user = app_user(database, app_password(secret, database));
+        // The limit of an external server is unknown, so the limit of an embedded store applies to both.
+        let budget = SizeLimit::new(memory.transaction);
+        let pool = open_server(url, server, user, budget).await?;
+        Self::over(Database::new(Connection::Pool(pool), budget), None).await
+    }
+
+    /// Opens an embedded store, whose commits the marker follows.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`], and [`StoreError::Behind`] when the store has lost commits.
+    pub(crate) async fn open_marked(
+        url: &str,
+        database: &str,
+        memory: StorageMemory,
+        marker: &Arc<StoreMarker>,
+    ) -> Result<Self, StoreError> {
+        let engine = open_embedded(url, memory, CommitSync::Every, Some(marker)).await?;
+        Self::of_engine(engine, database, memory, None).await
+    }
+
+    /// Opens a store in a directory that is removed after it. It may hold a store already.
+    pub(in crate::store) async fn open_temporary(
+        made: TemporaryDir,
+        database: &str,
+        memory: StorageMemory,
+    ) -> Result<Self, StoreError> {
+        let url = format!("{EMBEDDED}{}", made.store().display());
+        let engine = open_embedded(&url, memory, CommitSync::Never, None).await?;
+        Self::of_engine(engine, database, memory, Some(made)).await
+    }
+
+    /// Migrates an embedded database and signs in.
+    async fn of_engine(
+        engine: Surreal<Db>,
+        database: &str,
+        memory: StorageMemory,
+        temporary: Option<TemporaryDir>,
+    ) -> Result<Self, StoreError> {
+        let admin = Database::new(Connection::Embedded(engine), SizeLimit::new(memory.transaction));
+        let user = app_user(database, random_password());
+        migrate::run(&admin, &user, Hashing::Quick).await?;
+        let service = admin.clone();
+        service.sign_in(user).await?;
+        service.use_database(NAMESPACE, database).await?;
+        Self::over(service, temporary).await
+    }
+
+    /// A store over a database whose schema is up to date.
+    async fn over(db: Database, temporary: Option<TemporaryDir>) -> Result<Self, StoreError> {
+        Ok(Self {
+            id_secret: id_secret::read(&db).await?,
+            db,
+            clock: AtomicU64::new(0),
+            chains: Mutex::default(),
+            opened: crate::clock::now(),
+            temporary,
+        })
+    }
+
+    /// The directory of a temporary store.
+    pub fn temporary_dir(&self) -> Option<&Path> {
+        self.temporary.as_ref().map(TemporaryDir::dir)
+    }
+}
+
+/// Whether a commit waits for the disk.
+#[derive(Debug, Clone, Copy)]
+enum CommitSync {
+    Every,
+    Never,
+}
+
+fn open_error(url: &str, cause: impl std::fmt::Display) -> StoreError {
+    StoreError::Open {
+        url: url.to_owned(),
+        cause: cause.to_string(),
+    }
+}
+
+/// Migrates the schema of a server's database as its owner, closes that session, and connects as the service.
+async fn open_server(
+    url: &str,
+    server: &StorageServer,
+    user: DatabaseUser,
+    budget: SizeLimit,
+) -> Result<Arc<Pool>, StoreError> {
+    let owner = Root {
+        username: server.username.clone(),
+        password: server.password.expose_secret().to_owned(),
+    };
+    let admin = async {
+        let session = connect((url, remote_config()?)).await?;
+        session.signin(owner).await?;
+        Ok::<_, surrealdb::Error>(session)
+    };
+    let admin = tokio::time::timeout(CONNECT_LIMIT, admin).await;
+    let admin = admin
+        .map_err(|_| open_error(url, format!("no answer in {CONNECT_LIMIT:?}")))?
+        .map_err(|error| open_error(url, error))?;
+    let admin = Database::new(Connection::Remote(admin), budget);
+    migrate::run(&admin, &user, Hashing::Slow).await?;
+    let dial = Connector {
+        url: url.to_owned(),
+        user,
+    };
+    Ok(Pool::open(dial, server.connections, server.timeout).await?)
+}
+
+fn remote_config() -> surrealdb::Result<Config> {
+    Config::new().websocket(WebsocketConfig::new().max_message_size(MAX_MESSAGE))
+}
+
+/// How the service connects to a server: as a user without DDL rights.
+pub(super) struct Connector {
+    url: String,
+    user: DatabaseUser,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dial")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Connector {
+    /// Opens a new socket and signs in.
+    pub(in crate::store) async fn session(&self) -> surrealdb::Result<Surreal<Any>> {
+        let session = connect((self.url.as_str(), remote_config()?)).await?;
+        session.signin(self.user.clone()).await?;
+        session
+            .use_ns(&self.user.namespace)
+            .use_db(&self.user.database)
+            .await?;
+        Ok(session)
+    }
+}
+
+/// The directory of an embedded, durable store.
+pub(crate) fn embedded_dir(url: &str) -> Option<&Path> {
+    let rest = url.strip_prefix(EMBEDDED)?;
+    Some(Path::new(rest.split_once('?').map_or(rest, |(path, _)| path)))
+}
+
+/// Opens an embedded store. A directory closed a moment ago may still be locked: the engine releases it in the
+/// background.
+async fn open_embedded(
+    url: &str,
+    memory: StorageMemory,
+    sync: CommitSync,
+    marker: Option<&Arc<StoreMarker>>,
+) -> Result<Surreal<Db>, StoreError> {
+    let dir = embedded_dir(url).unwrap_or(Path::new(url));
+    files::private_dir(dir).map_err(|error| open_error(url, error))?;
+    let mut tries = 0;
+    loop {
+        if let Some(marker) = marker {
+            marker.watch();
+        }
+        match datastore(url, memory, sync).await {
+            Ok(datastore) => return Ok(Surreal::<Db>::unstable_from_datastore(datastore, None).await?),
+            Err(error) => {
+                let locked = is_lock_error(&error);
+                if locked && tries < 10 {
+                    tries += 1;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+                let path = url.strip_prefix(EMBEDDED).unwrap_or(url).to_owned();
+                return Err(if locked {
+                    StoreError::InUse(path)
+                } else {
+                    let refusal = marker.and_then(|marker| marker.refusal());
+                    refusal.unwrap_or_else(|| open_error(url, error))
+                });
+            }
+        }
+    }
+}
+
+/// The steps of the SDK's own `connect`, with our configuration.
+async fn datastore(url: &str, memory: StorageMemory, sync: CommitSync) -> Result<Arc<Datastore>, String> {
+    let mut config = ConfigMap::empty()
+        .with_key_value("surrealkv_block_size", BLOCK_SIZE.to_string())
+        .with_key_value("surrealkv_max_memtable_size", memory.memtable.to_string())
+        .with_key_value("surrealkv_block_cache_capacity", memory.block_cache.to_string());
+    if matches!(sync, CommitSync::Never) {
+        config = config.with_key_value("datastore_sync", "never");
+    }
+    let builder = Datastore::builder()
+        .with_config(config)
+        .without_maintenance_tasks();
+    let datastore = builder
+        .build_with_path(url)
+        .await
+        .map_err(|error| error.to_string())?;
+    // Maintenance writes, and nothing may be written before the version key exists.
+    datastore
+        .check_version()
+        .await
+        .map_err(|error| error.to_string())?;
+    datastore.bootstrap().await.map_err(|error| error.to_string())?;
+    datastore.start_maintenance_tasks();
+    Ok(datastore)
+}
+
+/// The engine has no specific error for this; matching "lock" alone would also match "corrupted block".
+fn is_lock_error(text: &str) -> bool {
+    text.contains("already locked by another process")
+}
+
+fn app_user(database: &str, password: String) -> DatabaseUser {
+    DatabaseUser {
+        namespace: NAMESPACE.into(),
+        database: database.into(),
+        username: APP_USER.into(),
+        password,
+    }
+}
+
+/// Password of the service user of an embedded store, which only this process can reach: 244 random bits.
+fn random_password() -> String {
+    [Uuid::new_v4(), Uuid::new_v4()]
+        .map(|part| part.simple().to_string())
+        .concat()
+}
+
+/// Password of the service user, derived from the service's secret: only processes that share the secret can sign in.
+fn app_password(secret: &SecretString, database: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(b"threat-memory storage user\0");
+    hasher.update(database.as_bytes());
+    hasher.update([0]);
+    hasher.update(secret.expose_secret().as_bytes());
+    hex::encode(hasher.finalize())
+}

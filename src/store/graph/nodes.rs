@@ -1,0 +1,150 @@
+//! Reads nodes by id: for responses, exports and the search index.
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::SurrealValue;
+use uuid::Uuid;
+
+use super::sessions::Withholding;
+use crate::domain::error::DomainError;
+use crate::domain::node::{KgNode, NodeStatus};
+use crate::domain::tlp::Tlp;
+use crate::store::rows::{NodeRow, record, tlp};
+use crate::store::{Store, failed};
+
+/// A node with its internal fields.
+#[derive(Debug, Clone)]
+pub struct StoredNode {
+    pub node: KgNode,
+    /// Hybrid logical clock of its last write.
+    pub rev: u64,
+    /// The evidence record that holds its STIX object.
+    pub stix_evidence: Option<Uuid>,
+    /// The feeds that brought its versions.
+    pub feeds: Vec<Uuid>,
+    /// When it was last changed here, as far as an export shows it.
+    pub changed_at: Option<DateTime<Utc>>,
+}
+
+/// A node withheld from export because one of its markings is not defined.
+#[derive(Debug, Clone)]
+pub struct WithheldNode {
+    pub tlp: Tlp,
+    /// The feeds that brought its versions.
+    pub feeds: Vec<Uuid>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct WithheldRow {
+    tlp_rank: i64,
+    feeds: Option<Vec<Uuid>>,
+}
+
+impl WithheldNode {
+    fn of(row: WithheldRow) -> Result<Self, DomainError> {
+        Ok(Self {
+            tlp: tlp(row.tlp_rank)?,
+            feeds: row.feeds.unwrap_or_default(),
+        })
+    }
+}
+
+impl StoredNode {
+    pub(in crate::store) fn from_row(row: NodeRow, highest: Tlp) -> Result<Self, DomainError> {
+        Ok(Self {
+            rev: u64::try_from(row.rev).unwrap_or(0),
+            stix_evidence: row.stix_evidence,
+            changed_at: row.changed_at,
+            feeds: row.feeds.clone().unwrap_or_default(),
+            node: row.into_node(highest)?,
+        })
+    }
+}
+
+/// The visible statuses.
+pub(super) fn statuses(include_rejected: bool) -> Vec<String> {
+    let mut shown = vec![NodeStatus::Active];
+    if include_rejected {
+        shown.push(NodeStatus::Rejected);
+    }
+    shown.iter().map(NodeStatus::to_string).collect()
+}
+
+impl Store {
+    /// The nodes with these ids that belong to the workspace, are marked no higher than `highest` and have
+    /// one of the statuses; in no particular order.
+    pub async fn nodes_by_id(
+        &self,
+        ws: Uuid,
+        ids: &[Uuid],
+        highest: Tlp,
+        include_rejected: bool,
+    ) -> Result<Vec<StoredNode>, DomainError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
+        let rows: Vec<NodeRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses",
+                ids,
+                &[
+                    ("ws", ws.into_value()),
+                    ("highest", i64::from(highest.rank()).into_value()),
+                    ("statuses", statuses(include_rejected).into_value()),
+                ],
+            )
+            .await
+            .map_err(failed("reading nodes failed"))?;
+        rows.into_iter()
+            .map(|row| StoredNode::from_row(row, highest))
+            .collect()
+    }
+
+    /// The exportable nodes among those `nodes_by_id` returns, and those withheld.
+    pub async fn nodes_to_export(
+        &self,
+        ws: Uuid,
+        ids: &[Uuid],
+        highest: Tlp,
+        include_rejected: bool,
+    ) -> Result<Withholding<Vec<StoredNode>, Vec<WithheldNode>>, DomainError> {
+        let what = "reading nodes failed";
+        let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
+        let shown = "ws = $ws AND tlp_rank <= $highest AND status IN $statuses";
+        let mut response = self
+            .db
+            .query(format!(
+                "SELECT * FROM $ids WHERE {shown} AND held_by = NONE; \
+                 SELECT tlp_rank, feeds FROM $ids WHERE {shown} AND held_by != NONE"
+            ))
+            .bind(("ids", ids))
+            .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
+            .bind(("statuses", statuses(include_rejected)))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
+        let held: Vec<WithheldRow> = response.take(1).map_err(failed(what))?;
+        let leaving = rows
+            .into_iter()
+            .map(|row| StoredNode::from_row(row, highest))
+            .collect::<Result<_, _>>()?;
+        let held = held.into_iter().map(WithheldNode::of).collect::<Result<_, _>>()?;
+        Ok(Withholding { leaving, held })
+    }
+
+    /// The nodes of a workspace with these ids, whatever their marking and status: for indexing only.
+    pub async fn nodes_to_index(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<StoredNode>, DomainError> {
+        let rows: Vec<NodeRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws",
+                ids.iter().map(|id| record("node", *id)).collect(),
+                &[("ws", ws.into_value())],
+            )
+            .await
+            .map_err(failed("reading nodes for the index failed"))?;
+        rows.into_iter()
+            .map(|row| StoredNode::from_row(row, Tlp::Red))
+            .collect()
+    }
+}

@@ -1,0 +1,38 @@
+//! What the ids of rows are made with. It never changes, so it is read once, when the store is opened.
+
+use std::sync::Arc;
+
+use surrealdb::types::SurrealValue;
+use uuid::Uuid;
+
+use crate::domain::ids::{IdSecret, WorkspaceIds};
+use crate::store::Store;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::database::Database;
+use crate::store::rows::corrupt;
+
+#[derive(Debug, SurrealValue)]
+struct IdSecretRow {
+    id_secret: Uuid,
+    public_ids: Vec<Uuid>,
+}
+
+/// Reads it from a database whose schema is up to date.
+pub(in crate::store) async fn read(db: &Database) -> Result<Arc<IdSecret>, StoreError> {
+    let query = "SELECT id_secret, public_ids FROM installation:this";
+    let row: Option<IdSecretRow> = db.query(query).await?.take(0)?;
+    let row = row.ok_or_else(|| corrupt("the secret of the installation is missing"))?;
+    Ok(Arc::new(IdSecret::new(row.id_secret, row.public_ids)))
+}
+
+impl Store {
+    /// What the ids of rows are made with.
+    pub fn id_secret(&self) -> Arc<IdSecret> {
+        Arc::clone(&self.id_secret)
+    }
+
+    /// The ids of the rows of a workspace.
+    pub fn ids_of(&self, ws: Uuid) -> WorkspaceIds {
+        self.id_secret.ids_of(ws)
+    }
+}

@@ -1,0 +1,435 @@
+//! Marking rows anew once more is known of a marking that they carry.
+//!
+//! Two causes: a marking that rows waited for is defined, which may lower them; and a marking that was defined states a
+//! stricter level, which only raises them. Rule: a row follows what everybody who sees it may know. So a definition that
+//! is known from a stricter level alone changes nothing that others see.
+
+mod nodes;
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+use surrealdb::types::{Bytes, RecordId, SurrealValue};
+use uuid::Uuid;
+
+use self::nodes::{Authors, remark};
+use super::known_definitions::{DEFINITIONS, Definitions, definition_rows};
+use crate::domain::audit::AuditEntry;
+use crate::domain::error::DomainError;
+use crate::domain::stix::marking;
+use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
+use crate::store::connection::tx::WriteTx;
+use crate::store::rows::{HeldRow, NodeRow, key, record, tlp, unpack};
+
+/// Size of a row besides its original.
+const ROW: u64 = 4096;
+
+/// One page of re-marked objects.
+#[derive(Debug, Default)]
+pub struct RemarkedObjects {
+    /// Objects of the page, including those that still wait for another marking.
+    pub objects: u64,
+    /// The nodes among them, to be reindexed.
+    pub touched: Vec<Uuid>,
+    /// The edges among them.
+    pub edges: Vec<Uuid>,
+    pub rev: u64,
+}
+
+#[derive(Debug, SurrealValue)]
+struct EvidenceRaw {
+    id: RecordId,
+    ext_id: Option<String>,
+    tlp_rank: i64,
+    raw: Option<Bytes>,
+    node: Option<Uuid>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct MarkedRaw {
+    id: RecordId,
+    tlp_rank: i64,
+    held_by: Option<Vec<String>>,
+    raw: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct Marking {
+    id: RecordId,
+    tlp_rank: i64,
+    held_by: Option<Vec<String>>,
+}
+
+/// The stored object of a row.
+struct Original {
+    row: RecordId,
+    tlp_rank: i64,
+    raw: Bytes,
+}
+
+/// An object with its new marking.
+struct RemarkedObject {
+    row: RecordId,
+    raw: Map<String, Value>,
+    tlp: Tlp,
+    /// Its markings that are not defined for those who see it.
+    undefined: Vec<String>,
+}
+
+/// How a row that waits for a definition is marked.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    /// The marking of an object that turns out to state none.
+    default: Tlp,
+    /// What was stated beside the original.
+    floor: Tlp,
+}
+
+/// Why rows are marked anew.
+enum Cause {
+    /// A definition that they waited for.
+    Definition(HashMap<Uuid, Terms>),
+    /// A stricter level of a marking that was defined.
+    Rise,
+}
+
+/// The rows of a page that were marked anew.
+#[derive(Default)]
+struct RemarkedRows {
+    nodes: Vec<Uuid>,
+    edges: Vec<Uuid>,
+    objects: Vec<RemarkedObject>,
+}
+
+/// A transaction that marks rows anew.
+pub(in crate::store) struct Release<'a> {
+    tx: &'a WriteTx,
+    ws: Uuid,
+    rev: u64,
+    marking: &'a str,
+}
+
+impl<'a> Release<'a> {
+    pub(in crate::store) fn new(tx: &'a WriteTx, (ws, rev): (Uuid, u64), marking: &'a str) -> Self {
+        Self { tx, ws, rev, marking }
+    }
+
+    /// Re-marks a page of the rows that wait for the marking and are marked no lower than `known_from`.
+    pub(in crate::store) async fn page(
+        &self,
+        known_from: Tlp,
+        page: u32,
+        audit: &impl Fn(u64) -> AuditEntry,
+    ) -> Result<Option<RemarkedObjects>, StoreError> {
+        let lowest = i64::from(known_from.rank());
+        let held = self.tx.held_rows(self.ws, self.marking, (lowest, page)).await?;
+        if held.is_empty() {
+            return Ok(None);
+        }
+        let mut terms = HashMap::new();
+        for row in &held {
+            let floor = row.floor_tlp.map(tlp).transpose()?;
+            let of_row = Terms {
+                default: tlp(row.default_tlp)?,
+                floor: floor.unwrap_or(Tlp::White),
+            };
+            terms.insert(key(&row.held)?, of_row);
+        }
+        let rows: Vec<RecordId> = held.iter().map(|row| row.held.clone()).collect();
+        let done = self.remark_rows(&rows, &Cause::Definition(terms)).await?;
+        let mut waiting = HashSet::new();
+        for object in &done.objects {
+            if object.undefined.iter().any(|id| id == self.marking) {
+                waiting.insert(key(&object.row)?);
+            }
+        }
+        let mut ended = Vec::new();
+        for row in &held {
+            if !waiting.contains(&key(&row.held)?) {
+                ended.push(row.id.clone());
+            }
+        }
+        self.tx.write("DELETE $rows RETURN NONE", ended).await?;
+        let objects = held.len() as u64;
+        self.tx.audit([&audit(objects)]).await?;
+        Ok(Some(self.outcome(objects, done)))
+    }
+
+    /// Raises those of these rows that carry the marking to the level that it states for those who see them.
+    pub(in crate::store) async fn raise(
+        &self,
+        rows: &[RecordId],
+        audit: &impl Fn(u64) -> AuditEntry,
+    ) -> Result<RemarkedObjects, StoreError> {
+        let done = self.remark_rows(rows, &Cause::Rise).await?;
+        let objects = done.objects.len() as u64;
+        if objects > 0 {
+            self.tx.audit([&audit(objects)]).await?;
+        }
+        Ok(self.outcome(objects, done))
+    }
+
+    fn outcome(&self, objects: u64, done: RemarkedRows) -> RemarkedObjects {
+        RemarkedObjects {
+            objects,
+            touched: done.nodes,
+            edges: done.edges,
+            rev: self.rev,
+        }
+    }
+
+    /// Re-marks evidence with its nodes, edges and supporting objects.
+    async fn remark_rows(&self, rows: &[RecordId], cause: &Cause) -> Result<RemarkedRows, StoreError> {
+        let (nodes, mut objects) = self.nodes(of_table(rows, "evidence"), cause).await?;
+        let edges = self.others(of_table(rows, "edge"), cause).await?;
+        let ids: Result<Vec<Uuid>, DomainError> = edges.iter().map(|object| key(&object.row)).collect();
+        let ids = ids?;
+        objects.extend(edges);
+        objects.extend(self.others(of_table(rows, "stix_support"), cause).await?);
+        if !objects.is_empty() {
+            self.tx.note_writes(self.ws, self.rev, &nodes, &ids).await?;
+        }
+        self.note_levels(&objects).await?;
+        Ok(RemarkedRows {
+            nodes,
+            edges: ids,
+            objects,
+        })
+    }
+
+    /// Updates the markings of those that wait for further definitions, where they are recorded as waiting.
+    async fn note_levels(&self, objects: &[RemarkedObject]) -> Result<(), StoreError> {
+        let mut levels = Vec::new();
+        for object in objects {
+            for marking in &object.undefined {
+                levels.push(Marking {
+                    id: HeldRow::row_id(self.ws, marking, &object.row)?,
+                    tlp_rank: i64::from(object.tlp.rank()),
+                    held_by: None,
+                });
+            }
+        }
+        self.write_levels(levels).await
+    }
+
+    async fn write_levels(&self, rows: Vec<Marking>) -> Result<(), StoreError> {
+        let query = "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank RETURN NONE }";
+        self.tx.write(query, rows).await
+    }
+
+    /// Re-marks evidence, and the nodes whose newest version it is; returns the nodes that link it.
+    async fn nodes(
+        &self,
+        ids: Vec<RecordId>,
+        cause: &Cause,
+    ) -> Result<(Vec<Uuid>, Vec<RemarkedObject>), StoreError> {
+        let (levels, originals) = self.evidence(ids).await?;
+        let objects = self.read_anew(originals, cause).await?;
+        let mut changed = HashSet::new();
+        for object in &objects {
+            changed.extend(levels.get(&key(&object.row)?).map(|(node, _)| *node));
+        }
+        let mut nodes = self.nodes_of(changed).await?;
+        let authors = match cause {
+            Cause::Definition(_) => self.authors(&objects).await?,
+            Cause::Rise => Authors::new(),
+        };
+        for object in &objects {
+            let evidence = key(&object.row)?;
+            let Some((node, old)) = levels.get(&evidence) else {
+                continue;
+            };
+            if let Some(node) = nodes.get_mut(node) {
+                remark(node, (evidence, *old), object, cause, &authors);
+                node.rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
+            }
+        }
+        self.write_levels(objects.iter().map(RemarkedObject::marking).collect())
+            .await?;
+        let (touched, rows): (Vec<Uuid>, Vec<NodeRow>) = nodes.into_iter().unzip();
+        let query = "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }";
+        self.tx.write(query, rows).await?;
+        Ok((touched, objects))
+    }
+
+    /// The originals in these evidence records, with the node and the rank of each record.
+    async fn evidence(
+        &self,
+        ids: Vec<RecordId>,
+    ) -> Result<(HashMap<Uuid, (Uuid, i64)>, Vec<Original>), StoreError> {
+        let query = "SELECT id, ext_id, tlp_rank, raw, node FROM $ids WHERE ws = $ws";
+        let found: Vec<EvidenceRaw> = self.tx.find(self.ws, query, ids).await?;
+        let ids = self.tx.id_secret.ids_of(self.ws);
+        let (mut levels, mut originals) = (HashMap::new(), Vec::new());
+        for row in found {
+            let Some(raw) = row.raw else { continue };
+            let tlp_rank = row.tlp_rank;
+            let node = ids.node(&row.ext_id.unwrap_or_default());
+            levels.insert(key(&row.id)?, (row.node.unwrap_or(node), tlp_rank));
+            originals.push(Original {
+                row: row.id,
+                tlp_rank,
+                raw,
+            });
+        }
+        Ok((levels, originals))
+    }
+
+    async fn nodes_of(&self, ids: HashSet<Uuid>) -> Result<HashMap<Uuid, NodeRow>, StoreError> {
+        let ids = ids.into_iter().map(|id| record("node", id)).collect();
+        let rows: Vec<NodeRow> = self
+            .tx
+            .find(self.ws, "SELECT * FROM $ids WHERE ws = $ws", ids)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Ok((key(&row.id)?, row)))
+            .collect::<Result<_, DomainError>>()?)
+    }
+
+    /// Re-marks edges or supporting objects.
+    async fn others(&self, ids: Vec<RecordId>, cause: &Cause) -> Result<Vec<RemarkedObject>, StoreError> {
+        let query = "SELECT id, tlp_rank, held_by, raw FROM $ids WHERE ws = $ws";
+        let found: Vec<MarkedRaw> = self.tx.find(self.ws, query, ids).await?;
+        let is_meant = |row: &MarkedRaw| match cause {
+            // A newer version that is not withheld may have replaced it.
+            Cause::Definition(_) => row.held_by.is_some(),
+            Cause::Rise => true,
+        };
+        let originals = found.into_iter().filter(is_meant).filter_map(|row| {
+            Some(Original {
+                row: row.id,
+                tlp_rank: row.tlp_rank,
+                raw: row.raw?,
+            })
+        });
+        let objects = self.read_anew(originals.collect(), cause).await?;
+        let changes = objects.iter().map(RemarkedObject::marking).collect();
+        match cause {
+            Cause::Definition(_) => {
+                let query = "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, \
+                             held_by = $row.held_by RETURN NONE }";
+                self.tx.write(query, changes).await?;
+            }
+            Cause::Rise => self.write_levels(changes).await?,
+        }
+        Ok(objects)
+    }
+
+    /// Determines the markings of objects again. Of a rise only those that it changes are returned.
+    async fn read_anew(
+        &self,
+        originals: Vec<Original>,
+        cause: &Cause,
+    ) -> Result<Vec<RemarkedObject>, StoreError> {
+        let mut objects = Vec::new();
+        for original in originals {
+            objects.push((
+                original.row,
+                tlp(original.tlp_rank)?,
+                original.raw.len(),
+                unpack(&original.raw)?,
+            ));
+        }
+        let definitions = self.definitions_for(objects.iter().map(|(.., raw)| raw)).await?;
+        let mut remarked = Vec::new();
+        for (row, before, bytes, raw) in objects {
+            let object = match cause {
+                Cause::Definition(terms) => {
+                    let terms = terms.get(&key(&row)?).copied();
+                    define(row, raw, before, &definitions, terms)?
+                }
+                Cause::Rise => match self.raise_object(row, raw, before, &definitions)? {
+                    Some(object) => object,
+                    None => continue,
+                },
+            };
+            // The whole row is rewritten.
+            self.tx.charge(ROW + bytes as u64)?;
+            remarked.push(object);
+        }
+        Ok(remarked)
+    }
+
+    /// An object that carries the marking, if the marking states a stricter level than that of the row.
+    fn raise_object(
+        &self,
+        row: RecordId,
+        raw: Map<String, Value>,
+        before: Tlp,
+        definitions: &Definitions,
+    ) -> Result<Option<RemarkedObject>, StoreError> {
+        let known = definitions.known_to(before);
+        let states = known.get(self.marking).copied().flatten();
+        let level = states.filter(|level| *level > before);
+        let Some(tlp) = level.filter(|_| marking::marking_refs(&raw).any(|id| id == self.marking)) else {
+            return Ok(None);
+        };
+        let mut undefined = marking::custom_refs(&raw);
+        undefined.retain(|id| !known.contains_key(id));
+        Ok(Some(RemarkedObject {
+            row,
+            raw,
+            tlp,
+            undefined,
+        }))
+    }
+
+    /// The definitions of the markings these objects refer to, as far as the workspace has them.
+    async fn definitions_for<'o>(
+        &self,
+        objects: impl Iterator<Item = &'o Map<String, Value>>,
+    ) -> Result<Definitions, StoreError> {
+        let asked: HashSet<&str> = objects.flat_map(marking::marking_refs).collect();
+        let asked = asked.into_iter().filter(|id| !marking::is_built_in(id));
+        let ids = asked.flat_map(|id| definition_rows(self.ws, id));
+        Ok(Definitions::of(
+            self.tx.find(self.ws, DEFINITIONS, ids.collect()).await?,
+        )?)
+    }
+}
+
+/// An object with the marking that it has by the definitions which everybody who sees its row may know by now. So it does
+/// not matter in which order they came: the strictest of its markings counts.
+fn define(
+    row: RecordId,
+    raw: Map<String, Value>,
+    before: Tlp,
+    definitions: &Definitions,
+    terms: Option<Terms>,
+) -> Result<RemarkedObject, StoreError> {
+    let known = definitions.known_to(before);
+    let terms = terms.unwrap_or(Terms {
+        default: Tlp::Red,
+        floor: Tlp::White,
+    });
+    let marked = marking::object_marking(&raw, &known, terms.default)
+        .map_err(|cause| DomainError::internal("a held object has no readable marking", cause))?;
+    let custom = marking::custom_refs(&raw);
+    let states = custom.iter().filter_map(|id| known.get(id).copied().flatten());
+    let known_from = custom.iter().filter_map(|id| definitions.stated_from(id, before));
+    let known_from = known_from.max().unwrap_or(Tlp::White);
+    let level = marking::level_by_definition(before, marked.tlp, states.max(), known_from);
+    Ok(RemarkedObject {
+        row,
+        raw,
+        tlp: level.max(terms.floor),
+        undefined: marked.undefined,
+    })
+}
+
+impl RemarkedObject {
+    fn marking(&self) -> Marking {
+        Marking {
+            id: self.row.clone(),
+            tlp_rank: i64::from(self.tlp.rank()),
+            held_by: (!self.undefined.is_empty()).then(|| self.undefined.clone()),
+        }
+    }
+}
+
+fn of_table(rows: &[RecordId], table: &str) -> Vec<RecordId> {
+    let rows = rows.iter().filter(|row| row.table.as_str() == table);
+    rows.cloned().collect()
+}

@@ -1,0 +1,113 @@
+//! What a node shows once its marking has changed.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use surrealdb::types::{Bytes, SurrealValue};
+use uuid::Uuid;
+
+use super::{Cause, Marking, Release, RemarkedObject};
+use crate::domain::stix::{marking, object, properties};
+use crate::domain::tlp::Tlp;
+use crate::store::connection::connect::StoreError;
+use crate::store::rows::{NodeRow, tlp, unpack};
+use crate::store::stix::support_rows::support_rows;
+
+/// The name of an author and its marking, by STIX id.
+pub(in crate::store::stix::remarking) type Authors = HashMap<String, (String, Tlp)>;
+
+#[derive(Debug, SurrealValue)]
+struct AuthorRow {
+    stix_id: String,
+    tlp_rank: i64,
+    modified: DateTime<Utc>,
+    raw: Bytes,
+}
+
+impl Release<'_> {
+    /// The names of the authors of these objects, with the marking of each: of several versions the least restricted
+    /// one, the newest of those.
+    pub(in crate::store::stix::remarking) async fn authors(
+        &self,
+        objects: &[RemarkedObject],
+    ) -> Result<Authors, StoreError> {
+        let ids: HashSet<&str> = objects
+            .iter()
+            .filter_map(|object| object::text(&object.raw, "created_by_ref"))
+            .collect();
+        let ids = ids.into_iter().flat_map(|id| support_rows(self.ws, id)).collect();
+        let query = "SELECT stix_id, tlp_rank, modified, raw FROM $ids WHERE ws = $ws";
+        let mut rows: Vec<AuthorRow> = self.tx.find(self.ws, query, ids).await?;
+        // The last one counts.
+        rows.sort_by_key(|row| (Reverse(row.tlp_rank), row.modified));
+        let mut read = Vec::new();
+        for row in rows {
+            read.push((row.stix_id, tlp(row.tlp_rank)?, unpack(&row.raw)?));
+        }
+        let definitions = self.definitions_for(read.iter().map(|(.., raw)| raw)).await?;
+        let mut authors = Authors::new();
+        for (stix_id, seen_from, raw) in read {
+            let known = definitions.known_to(seen_from);
+            let marked = marking::object_marking(&raw, &known, Tlp::White);
+            let level = marked.map_or(Tlp::Red, |marked| marked.tlp);
+            let name = object::text(&raw, "name").unwrap_or_default().to_owned();
+            authors.insert(stix_id, (name, level));
+        }
+        Ok(authors)
+    }
+}
+
+/// Updates the marking of this evidence on a node, and the node's own if the node was made from it.
+pub(in crate::store::stix::remarking) fn remark(
+    node: &mut NodeRow,
+    (evidence, old): (Uuid, i64),
+    object: &RemarkedObject,
+    cause: &Cause,
+    authors: &Authors,
+) {
+    let Marking {
+        tlp_rank, held_by, ..
+    } = object.marking();
+    let linked = node.evidence.iter().zip(&mut node.evidence_tlp);
+    for (_, rank) in linked.filter(|(id, _)| **id == evidence) {
+        *rank = tlp_rank;
+    }
+    if node.stix_evidence != Some(evidence) {
+        return;
+    }
+    if let Cause::Definition(_) = cause {
+        node.held_by = held_by;
+    }
+    if node.tlp_rank > old {
+        // The node has been restricted further in the meantime.
+        node.tlp_rank = node.tlp_rank.max(tlp_rank);
+        return;
+    }
+    if tlp_rank < node.tlp_rank {
+        own_words_only(node, object, authors);
+    }
+    node.tlp_rank = tlp_rank;
+}
+
+/// Removes what other sources added to a node, and an author's name that is marked higher: both were visible at the
+/// old marking and must not be exposed at a lower one.
+fn own_words_only(node: &mut NodeRow, object: &RemarkedObject, authors: &Authors) {
+    let raw = &object.raw;
+    let author = object::text(raw, "created_by_ref")
+        .and_then(|id| authors.get(id))
+        .filter(|(name, level)| !name.is_empty() && *level <= object.tlp);
+    node.source = author.map_or_else(|| properties::cited_source(raw), |(name, _)| name.clone());
+    if node.evidence.len() > 1 {
+        let kind = object::text(raw, "type").unwrap_or_default();
+        if let Some(name) = properties::name_of(kind, raw) {
+            node.name = name;
+        }
+        node.description = object::text(raw, "description").unwrap_or_default().to_owned();
+        node.properties = Value::Object(properties::of_node(raw)).to_string();
+        if let Some(percent) = raw.get("confidence").and_then(Value::as_f64) {
+            node.confidence = percent / 100.0;
+        }
+    }
+}
