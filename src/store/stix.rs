@@ -36,7 +36,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{SkipReport, StixPlan};
-use crate::domain::stix::marking::KeptReport;
+use crate::domain::stix::marking::SilentReport;
 use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
@@ -75,8 +75,8 @@ pub struct StixIngestOutcome {
     pub result: IngestResult,
     pub skipped: SkipReport,
     pub held: HeldReport,
-    /// Versions that kept the markings of earlier ones.
-    pub kept: KeptReport,
+    /// Newer versions that state no marking.
+    pub silent: SilentReport,
     pub left_out: LeftOutReport,
     /// The nodes that are new or changed, with the ids that follow from their objects, as they were planned.
     pub touched: Vec<Uuid>,
@@ -137,7 +137,7 @@ impl Store {
                     result: done.result,
                     skipped: done.skipped,
                     held: done.held,
-                    kept: done.kept,
+                    silent: done.silent,
                     left_out: done.left_out,
                     unplanned: done.unplanned,
                     touched: done.touched,
@@ -156,7 +156,7 @@ struct Outcome {
     result: IngestResult,
     skipped: SkipReport,
     held: HeldReport,
-    kept: KeptReport,
+    silent: SilentReport,
     left_out: LeftOutReport,
     unplanned: RowIds,
     touched: Vec<Uuid>,
@@ -173,7 +173,7 @@ impl Outcome {
             result: IngestResult::default(),
             skipped: plan.skipped.clone(),
             held: HeldReport::default(),
-            kept: plan.kept.clone(),
+            silent: plan.silent.clone(),
             left_out: LeftOutReport::default(),
             unplanned: RowIds::default(),
             touched: Vec::new(),

@@ -135,7 +135,7 @@ impl GraphCore {
             result,
             skipped,
             held,
-            kept,
+            silent,
             left_out,
             unplanned,
             touched,
@@ -162,7 +162,7 @@ impl GraphCore {
             skipped,
             warnings: conflicts
                 .into_iter()
-                .chain(kept.into_warnings())
+                .chain(silent.into_warnings())
                 .chain(held.into_warnings())
                 .chain(left_out.into_warnings())
                 .collect(),

@@ -12,7 +12,7 @@ use super::rows::{FeedItemRow, item_id};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{ItemStatus, Tally};
 use crate::domain::stix::ingest::{EarlierVersions, StixPlan, VersionMarking};
-use crate::domain::stix::marking::KeptReport;
+use crate::domain::stix::marking::{SilentReport, SilentVersion};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::connect::StoreError;
 use crate::store::connection::tx::WriteTx;
@@ -134,14 +134,14 @@ impl Review {
         for node in &mut plan.nodes {
             if let Some(item) = item_of(&node.stix_id, node.modified) {
                 let planned = (node.tlp, node.stated, node.earlier);
-                let marked = item.marking(planned, &node.held_by, &earlier, &mut plan.kept);
+                let marked = item.marking(planned, &node.held_by, &earlier, &mut plan.silent);
                 (node.tlp, node.stated, node.earlier) = marked;
             }
         }
         for edge in &mut plan.relationships {
             if let Some(item) = item_of(&edge.stix_id, edge.modified) {
                 let planned = (edge.tlp, edge.stated, edge.earlier);
-                let marked = item.marking(planned, &edge.held_by, &earlier, &mut plan.kept);
+                let marked = item.marking(planned, &edge.held_by, &earlier, &mut plan.silent);
                 (edge.tlp, edge.stated, edge.earlier) = marked;
             }
         }
@@ -221,7 +221,7 @@ impl ReviewedItem {
         (planned, stated, along): PlannedMarking,
         held_by: &[String],
         earlier: &EarlierVersions,
-        kept: &mut KeptReport,
+        silent: &mut SilentReport,
     ) -> PlannedMarking {
         if let Some(resolved) = self.resolved_tlp {
             let floor = if held_by.is_empty() {
@@ -244,7 +244,12 @@ impl ReviewedItem {
             },
         );
         let level = tlp.max(others.tlp.unwrap_or(Tlp::White));
-        kept.note(&self.stix_id, level, tlp);
+        let version = SilentVersion {
+            before: tlp,
+            planned: tlp,
+            level,
+        };
+        silent.note(&self.stix_id, version);
         (level, stated, along.max(self.stated).max(others.stated))
     }
 }

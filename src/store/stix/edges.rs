@@ -10,7 +10,7 @@ use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{End, ExistingEdge, OriginalRow};
 use super::nodes::is_silent;
 use super::places::Target;
-use super::successor::level_after;
+use super::successor::{level_after, silent_version};
 use super::{Ingest, NO_END, OLD};
 use crate::domain::stix::ingest::StixRelationship;
 use crate::domain::tlp::Tlp;
@@ -82,7 +82,9 @@ impl Ingest<'_> {
                     self.done.result.edges_updated += created;
                     let level = level_after(known.level()?, edge.tlp, edge.stated);
                     if are_known {
-                        self.done.kept.note(&edge.stix_id, level, edge.tlp);
+                        let is_silent = edge.stated.is_none() && edge.held_by.is_empty();
+                        let version = silent_version(known.level()?, edge.tlp, level, is_silent);
+                        self.done.silent.note(&edge.stix_id, version);
                     }
                     self.newer_edge(edge, known, (source, end), level, default_tlp, &mut writes)?;
                 }

@@ -10,7 +10,7 @@ use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
 use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{ExistingNode, OriginalRow};
 use super::places::Target;
-use super::successor::level_after;
+use super::successor::{level_after, silent_version};
 use super::{Ingest, OLD, stix_type};
 use crate::domain::stix::ingest::StixNode;
 use crate::domain::stix::marking::states_level;
@@ -73,7 +73,9 @@ impl Ingest<'_> {
                 Target::Seen(known) => {
                     self.done.result.nodes_updated += 1;
                     let level = level_after(known.level()?, node.tlp, node.stated);
-                    self.done.kept.note(&node.stix_id, level, node.tlp);
+                    let is_silent = node.stated.is_none() && node.held_by.is_empty();
+                    let version = silent_version(known.level()?, node.tlp, level, is_silent);
+                    self.done.silent.note(&node.stix_id, version);
                     self.newer_node(node, known, level, default_tlp, &mut writes)?;
                 }
                 Target::Unseen(known) => {

@@ -11,6 +11,7 @@ use super::Ingest;
 use super::carriers::{MarkedObject, RepeatedVersion};
 use super::definitions::is_definition;
 use super::feeds::{UnrestrictedRows, unite_feeds};
+use super::successor::silent_version;
 use super::support_rows::{support_row, support_row_above, support_row_beside, support_rows};
 use crate::domain::packing::unpack;
 use crate::domain::stix::ingest::StixSupport;
@@ -102,7 +103,9 @@ impl Ingest<'_> {
             if restates {
                 writes.replaced.push(newest.id.clone());
             }
-            self.done.kept.note(&object.stix_id, level, object.tlp);
+            // A stricter version has a row of its own and takes nothing away.
+            let version = silent_version(before, object.tlp, level, false);
+            self.done.silent.note(&object.stix_id, version);
         }
         let Some((id, known)) = self.support_target(object, level, &stored) else {
             return Ok(());

@@ -380,7 +380,7 @@ fn a_reviewers_marking_of_the_older_version_holds_for_a_silent_newer_one() {
             scene.decide(batch, older, None, Some(Tlp::Red)).await;
             let chosen = scene.review(batch).await;
             let outcome = scene.commit(chosen).await.unwrap();
-            let warnings = outcome.kept.into_warnings();
+            let warnings = outcome.silent.into_warnings();
             assert_eq!(warnings.len(), usize::from(of_newer.is_none()), "{warnings:?}");
             assert_eq!(scene.tlp_of_tool().await, i64::from(want.rank()));
         });

@@ -18,7 +18,9 @@ use self::planning::ReferencedObjects;
 pub use self::planning::StixPlanning;
 use super::complete;
 pub use super::marking::Markings;
-use super::marking::{self, Conflict, ConflictReport, DefinitionLevel, KeptReport, ObjectMarking};
+use super::marking::{
+    self, Conflict, ConflictReport, DefinitionLevel, ObjectMarking, SilentReport, SilentVersion,
+};
 use super::object::{flag, modified_of, text, type_of_id, unfit_text, visit_refs};
 use super::objects::{DroppedObject, Objects};
 use super::properties;
@@ -125,8 +127,8 @@ pub struct StixPlan {
     pub skips: SkipsByMarking,
     /// Objects that say another level than their markings.
     pub conflicts: ConflictReport,
-    /// Objects that keep the markings of earlier versions.
-    pub kept: KeptReport,
+    /// Newer versions that state no marking.
+    pub silent: SilentReport,
     /// The default marking, also needed for withheld objects that turn out to state none.
     pub default_tlp: Tlp,
 }
@@ -436,7 +438,12 @@ impl Planner {
     /// Notes whether another level than the object's own counts.
     fn note_markings(&mut self, id: &str, checked: &CheckedObject) {
         if checked.stated.is_none() {
-            self.plan.kept.note(id, checked.tlp, checked.own_tlp);
+            let version = SilentVersion {
+                before: checked.tlp,
+                planned: checked.own_tlp,
+                level: checked.tlp,
+            };
+            self.plan.silent.note(id, version);
         }
         if let Some(conflict) = checked.conflict {
             self.plan.conflicts.note(id, conflict);

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{
-    ConflictReport, EarlierVersions, KeptReport, Markings, Objects, PlacedObject, Planner, SkipReport,
+    ConflictReport, EarlierVersions, Markings, Objects, PlacedObject, Planner, SilentReport, SkipReport,
     SkipsByMarking, StixDefaults, StixPlan, type_of_id,
 };
 use crate::domain::stix::objects::DroppedEntry;
@@ -47,7 +47,7 @@ impl StixPlanning {
                 skipped: SkipReport::default(),
                 skips: SkipsByMarking::default(),
                 conflicts: ConflictReport::default(),
-                kept: KeptReport::default(),
+                silent: SilentReport::default(),
                 default_tlp: defaults.tlp,
             },
             referenced: HashSet::new(),

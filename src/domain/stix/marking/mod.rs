@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 pub use self::built_in::{built_in_definition, has_definition, is_built_in, refs_for, well_known_level};
 use self::built_in::{fixed_id, level_of_id};
 pub use self::definition::{DefinitionLevel, has_standard_type, level_of, restate};
-pub use self::report::{ConflictReport, KeptReport};
+pub use self::report::{ConflictReport, SilentReport, SilentVersion};
 use super::object::{text, texts};
 use crate::domain::tlp::{Tlp, level_of_tag};
 

@@ -34,24 +34,44 @@ impl ConflictReport {
     }
 }
 
-/// The versions that keep the markings of earlier ones because they state none.
+/// The markings around a version that states none.
+#[derive(Debug, Clone, Copy)]
+pub struct SilentVersion {
+    /// The marking of the version before.
+    pub before: Tlp,
+    /// What the version would be marked by itself: with the default of its bundle.
+    pub planned: Tlp,
+    /// What it is marked.
+    pub level: Tlp,
+}
+
+/// The newer versions that state no marking, where this changes what counts: they keep a stricter one of the version
+/// before, or take a stricter default of their bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeptReport {
+pub struct SilentReport {
     named: Vec<String>,
     total: usize,
 }
 
-impl KeptReport {
-    /// Notes a version, if it would be marked lower by itself.
-    pub fn note(&mut self, stix_id: &str, kept: Tlp, planned: Tlp) {
-        if kept <= planned {
+impl SilentReport {
+    /// Notes a version that states no marking, if its marking is another one than before, or than planned.
+    pub fn note(&mut self, stix_id: &str, version: SilentVersion) {
+        let SilentVersion {
+            before,
+            planned,
+            level,
+        } = version;
+        let what = if level > planned {
+            format!("it keeps {level} of an earlier version")
+        } else if level > before {
+            format!("it takes {level} of its bundle, although the earlier version was {before}")
+        } else {
             return;
-        }
+        };
         self.total += 1;
         if self.named.len() < MAX_NAMED {
-            self.named.push(format!(
-                "{stix_id}: the newer version states no marking, so it keeps {kept} of an earlier version"
-            ));
+            let line = format!("{stix_id}: the newer version states no marking, so {what}");
+            self.named.push(line);
         }
     }
 
@@ -61,7 +81,7 @@ impl KeptReport {
         let mut lines = self.named;
         if rest > 0 {
             lines.push(format!(
-                "{rest} more newer versions state no marking, so they keep those of earlier versions"
+                "{rest} more newer versions state no marking, so they have the stricter of their bundle's and the one before"
             ));
         }
         lines
