@@ -30,7 +30,7 @@ const CLOSING_TRIES: u32 = 500;
 pub enum StartError {
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// A setting that only the store shows to be unusable.
+    /// A setting that shows to be unusable only when it is used.
     #[error("configuration: {0}")]
     Configuration(String),
     #[error("{0}: {1}")]

@@ -5,7 +5,7 @@ mod logs;
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
 
-pub use logs::{LogGuard, init_logs, is_filter, log_panics};
+pub use logs::{LogGuard, init_logs, log_panics};
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 14] = [

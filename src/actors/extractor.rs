@@ -215,17 +215,12 @@ pub struct ExtractorCore {
 impl ExtractorCore {
     /// With `None`, only the rules run.
     pub fn new(model: Option<LanguageModel>, settings: ActorSettings) -> Self {
-        let patience = Duration::from_millis(Self::patience_ms(settings));
+        let patience = Duration::from_millis(settings.model_patience_ms());
         Self {
             model,
             no_questions_until: Mutex::default(),
             patience,
         }
-    }
-
-    /// Milliseconds of one request that a model may use; the rest is for waiting for a permit and for the rules.
-    pub fn patience_ms(settings: ActorSettings) -> u64 {
-        settings.timeout_ms / 4 * 3
     }
 
     fn is_pausing(&self) -> bool {

@@ -62,6 +62,8 @@ impl Application {
             tracing::warn!("feeds.local_development is on: feeds may use HTTP and loopback addresses");
         }
         requirements::check(settings.server.workers, settings.data_dir().as_deref())?;
+        // Before the store: a setting that can't be used stops the start before anything is written.
+        let mailer = mailer(&settings)?;
         let embedder = embedding::begin(&settings.embedding, settings.embedding_api_key.clone(), &runtime);
         let store = open_store(&settings).await?;
         // After the store: a directory with a secret and without a store is one that has lost it.
@@ -93,7 +95,7 @@ impl Application {
         let staging = roster.worker(&staging);
         let pulls = Arc::new(puller_core(&settings, &store, &graph, &audit)?);
         let puller = roster.worker(&pulls);
-        let notifications = Arc::new(notifications(&settings, &store, &audit)?);
+        let notifications = Arc::new(notifications(&settings, &store, &audit, mailer));
         let notifier = roster.worker(&notifications);
         if let Some((name, _)) = actors.sections().find(|(name, _)| !roster.has(name)) {
             return Err(StartError::Setup(format!(
@@ -253,8 +255,11 @@ fn puller_core(
     audit: &AuditHandle,
 ) -> Result<TaxiiPullerCore, StartError> {
     let feeds = &settings.feeds;
-    let client = GuardedClient::new(Policy::public(feeds), feeds.into())
-        .map_err(|error| StartError::Setup(format!("feeds: {error}")))?;
+    let client = GuardedClient::new(
+        Policy::public(&feeds.allowed_hosts, feeds.local_development),
+        feeds.into(),
+    )
+    .map_err(|error| StartError::Setup(format!("feeds: {error}")))?;
     Ok(TaxiiPullerCore::new(
         Arc::clone(store),
         graph.clone(),
@@ -265,23 +270,28 @@ fn puller_core(
     ))
 }
 
+fn mailer(settings: &Settings) -> Result<Option<Mailer>, StartError> {
+    let mailer = Mailer::new(&settings.notifier, settings.smtp_credentials())
+        .map_err(|error| StartError::Configuration(format!("notifier.{error}")))?;
+    if mailer.is_none() {
+        tracing::info!("notifier.mode is off: pilot requests are stored, and nobody is told of them");
+    }
+    Ok(mailer)
+}
+
 fn notifications(
     settings: &Settings,
     store: &Arc<Store>,
     audit: &AuditHandle,
-) -> Result<NotifierCore, StartError> {
-    let mailer = Mailer::new(&settings.notifier, settings.smtp_credentials())
-        .map_err(|error| StartError::Setup(format!("notifier.{error}")))?;
-    if mailer.is_none() {
-        tracing::info!("notifier.mode is off: pilot requests are stored, and nobody is told of them");
-    }
-    Ok(NotifierCore::new(
+    mailer: Option<Mailer>,
+) -> NotifierCore {
+    NotifierCore::new(
         Arc::clone(store),
         audit.clone(),
         mailer,
         &settings.notifier,
         settings.has_shared_store(),
-    ))
+    )
 }
 
 fn secret(settings: &Settings) -> Result<SecretString, StartError> {

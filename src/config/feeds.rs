@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::ConfigError;
 use super::validate::within;
-use crate::outbound::HostPattern;
+use crate::domain::destination::HostPattern;
 
 /// The variable of `feeds.allowed_hosts`: entries separated by commas.
 const ALLOWED_HOSTS: &str = "TAXII_ALLOWED_HOSTS";

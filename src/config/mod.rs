@@ -18,13 +18,14 @@ use figment::providers::{Env, Format, Serialized, Toml};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
+use tracing_subscriber::EnvFilter;
 
 pub use self::feeds::FeedSettings;
 pub use self::notifier::{NotifierMode, NotifierSettings};
-pub use self::oauth::{OauthSettings, ProviderKind, ProviderSettings, is_loopback};
+pub use self::oauth::{OauthSettings, ProviderKind, ProviderSettings};
 use self::secrets::SECRETS;
-use crate::auth::is_secret_name;
 use crate::domain::permission::Tier;
+use crate::domain::secret_name::is_secret_name;
 
 /// The default settings of the hosted service.
 pub const HOSTED_DEFAULTS: &str = include_str!("../../config/hosted.toml");
@@ -212,6 +213,16 @@ pub struct LogSettings {
     pub keep_files: usize,
 }
 
+/// The full log filter: the operator's filter applies to this program first.
+pub fn log_directives(filter: &str) -> String {
+    format!("warn,threat_memory={filter},{filter}")
+}
+
+/// Whether the text is a valid log filter.
+fn is_log_filter(text: &str) -> bool {
+    EnvFilter::try_new(log_directives(text)).is_ok()
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeeperSettings {
@@ -252,6 +263,13 @@ pub struct ActorSettings {
     pub write_gate: usize,
     pub timeout_ms: u64,
     pub write_timeout_ms: u64,
+}
+
+impl ActorSettings {
+    /// Milliseconds of a request that a language model may use; the rest is for waiting for a permit and for the rules.
+    pub fn model_patience_ms(self) -> u64 {
+        self.timeout_ms / 4 * 3
+    }
 }
 
 /// The limits of an actor that the default file does not list.

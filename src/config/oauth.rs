@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::net::IpAddr;
 
 use figment::Figment;
-use reqwest::Url;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use url::Url;
 
 use super::validate::{endpoint, within};
 use super::{ConfigError, PREFIX};
+use crate::domain::destination::is_loopback;
 
 /// Longest name of a provider, in bytes.
 const MAX_NAME: usize = 32;
@@ -79,16 +79,6 @@ impl ProviderSettings {
         let own = self.scopes.clone();
         own.unwrap_or_else(|| defaults.iter().map(|&scope| scope.to_owned()).collect())
     }
-}
-
-/// Whether a URL leads to this machine itself, where plain HTTP is as safe as HTTPS.
-pub fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host
-        .trim_start_matches('[')
-        .trim_end_matches(']')
-        .parse::<IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether a dotted path is that of a client secret.

@@ -13,11 +13,12 @@ use super::oauth::oauth_rules;
 use super::{
     ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, Settings,
 };
-use crate::auth::{is_secret_name, password};
+use crate::domain::destination::Policy;
 use crate::domain::email::is_email;
+use crate::domain::password;
 use crate::domain::permission::Tier;
+use crate::domain::secret_name::is_secret_name;
 use crate::files;
-use crate::outbound::Policy;
 
 /// HS256 needs a key at least as long as the digest (RFC 7518 section 3.2).
 const SECRET_BYTES: usize = 32;
@@ -171,7 +172,7 @@ fn origin_rules(origins: &[String]) -> Result<(), ConfigError> {
                 "must name one origin: with * any page could use a credential that it has got hold of",
             );
         }
-        let url = reqwest::Url::parse(origin).ok();
+        let url = url::Url::parse(origin).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
         if url.is_none_or(|url| url.origin().ascii_serialization() != *origin) {
             return refuse(
@@ -233,8 +234,8 @@ pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), Confi
 /// A base URL to which a path can be added. It is shown and logged, so it must hold no secret.
 pub(super) fn endpoint(key: &str, url: &str) -> Result<(), ConfigError> {
     let refuse = |rule: &str| Err(ConfigError::new(format!("{key}: {rule}")));
-    let fits = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-    let Some(url) = reqwest::Url::parse(url).ok().filter(fits) else {
+    let fits = |url: &url::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    let Some(url) = url::Url::parse(url).ok().filter(fits) else {
         return refuse("must be a URL that begins with http:// or https:// and names a host");
     };
     if !url.username().is_empty() || url.password().is_some() {

@@ -10,10 +10,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::objects::{MUST_BE_AN_OBJECT, Objects};
 use super::weight;
-use crate::auth::is_secret_name;
 use crate::capacity::{Budget, Load, Share, Tenant, large_body_permits, run_heavy};
 use crate::domain::error::DomainError;
 use crate::domain::nearest::nearest;
+use crate::domain::secret_name::is_secret_name;
 
 /// Bodies above this size are parsed on a blocking thread.
 const LARGE: usize = 256 * 1024;

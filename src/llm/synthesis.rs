@@ -15,11 +15,9 @@ use super::client::{ChatClient, LlmError};
 use super::prompt::{Message, data_block, shares};
 use super::response_schema::ResponseSchema;
 use crate::blocking;
+use crate::config::local::MAX_SYNTHESIS_CHARS;
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat, no_answer};
 use crate::domain::memory::tier::Tier;
-
-/// Maximum number of characters of all notes in one request.
-pub const MAX_CHARS: usize = 32_000;
 
 const RULES: &str = "\
 You answer a question about cyber threats from the user's own notes, as JSON of the given schema.
@@ -93,7 +91,7 @@ fn messages(question: &str, format: SynthesisFormat, sources: &[SourceNote]) -> 
         .iter()
         .map(|source| source.content.chars().count())
         .collect();
-    let shares = shares(&lengths, MAX_CHARS);
+    let shares = shares(&lengths, MAX_SYNTHESIS_CHARS);
     let lines: Vec<Value> = sources
         .iter()
         .zip(shares)

@@ -4,6 +4,7 @@ use chrono::DateTime;
 use uuid::Uuid;
 
 use super::*;
+use crate::config::{Flags, Settings};
 
 fn settings() -> NotifierSettings {
     NotifierSettings {
@@ -124,5 +125,87 @@ fn plain_connections_stay_on_this_machine() {
             None,
         );
         assert_eq!(made.is_ok(), local, "{host}");
+    }
+}
+
+/// A mailer with the settings of a configuration file.
+fn load(text: &str) -> Result<Option<Mailer>, String> {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    std::fs::write(&file, text).unwrap();
+    let settings = Settings::load(Some(&file), &Flags::default()).map_err(|error| error.to_string())?;
+    Mailer::new(&settings.notifier, None).map_err(|error| format!("notifier.{error}"))
+}
+
+#[test]
+fn nothing_is_mailed_by_default() {
+    assert!(load("").unwrap().is_none());
+}
+
+#[test]
+fn a_bad_setting_is_named_with_its_key_and_rule() {
+    let dir = tempfile::tempdir().unwrap();
+    let no_pem = dir.path().join("no.pem");
+    std::fs::write(&no_pem, "nothing").unwrap();
+    let missing = dir.path().join("missing.pem");
+    let valid = "mode = \"plain\"\nhost = \"127.0.0.1\"\nfrom = \"a@example.org\"\nto = [\"b@example.org\"]";
+    assert!(load(&format!("[notifier]\n{valid}")).unwrap().is_some());
+    let ca = |path: &std::path::Path| format!("mode = \"tls\"\nca_file = \"{}\"", path.display());
+    for (change, want) in [
+        ("mode = \"ssl\"", "notifier.mode: "),
+        ("host = \"\"", "notifier.host: is required"),
+        (
+            "host = \"smtp://mail.example.org\"",
+            "notifier.host: must be a host name or an IP address",
+        ),
+        (
+            "host = \"mail.example.org:25\"",
+            "notifier.host: must be a host name or an IP address",
+        ),
+        (
+            "host = \"mail.example.org\"",
+            "notifier.host: must be localhost or a loopback address with mode \"plain\"",
+        ),
+        (
+            "host = \"192.0.2.1\"",
+            "notifier.host: must be localhost or a loopback address",
+        ),
+        ("port = 0", "notifier.port: must be from 1 to 65535"),
+        ("port = 65536", "notifier.port: "),
+        ("from = \"nobody\"", "notifier.from: must be an e-mail address"),
+        (
+            "from = \"ü@example.org\"",
+            "notifier.from: must be an e-mail address",
+        ),
+        (
+            "from = \"A <a@example.org>\\r\\nBcc: <c@example.org>\"",
+            "notifier.from: must be an e-mail address",
+        ),
+        ("to = []", "notifier.to: must have 1 to 20 addresses"),
+        (
+            "to = [\"b@example.org\", \"c\"]",
+            "notifier.to: entry 2 must be an e-mail address",
+        ),
+        (
+            "retry_seconds = 0",
+            "notifier.retry_seconds: must be from 1 to 3600",
+        ),
+        ("give_up_days = 0", "notifier.give_up_days: must be from 1 to 30"),
+        (
+            "timeout_ms = 99",
+            "notifier.timeout_ms: must be from 100 to 600000",
+        ),
+        ("password = \"hunter2\"", "password"),
+        (&ca(&missing), "notifier.ca_file: can't be read: "),
+        (&ca(&no_pem), "notifier.ca_file: must hold certificates in PEM"),
+    ] {
+        let keys: Vec<&str> = change.lines().filter_map(|line| line.split(' ').next()).collect();
+        let kept = valid
+            .lines()
+            .filter(|line| !keys.iter().any(|key| line.starts_with(key)));
+        let text = format!("[notifier]\n{}\n{change}", kept.collect::<Vec<_>>().join("\n"));
+        let error = load(&text).err().unwrap_or_default();
+        assert!(error.contains(want), "{change} gave {error}");
+        assert!(!error.contains("hunter2"), "{error}");
     }
 }

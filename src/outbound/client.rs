@@ -6,20 +6,29 @@ use std::time::Duration;
 
 use reqwest::dns::Resolve;
 use reqwest::header::{
-    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION,
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HOST,
+    HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LOCATION,
+    USER_AGENT as USER_AGENT_HEADER,
 };
 use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, redirect, retry};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use tokio::time::timeout;
 
-use super::policy::Policy;
 use super::resolve::{CheckedResolver, SystemResolver};
-use super::rule::{Refusal, Rule};
 use super::{Limits, MAX_REDIRECTS, OutboundError, OutboundResponse, body};
+use crate::domain::destination::{Policy, Refusal, Rule};
 
 /// How the service introduces itself to feeds and providers.
 pub const USER_AGENT: &str = concat!("threat-memory/", env!("CARGO_PKG_VERSION"));
+/// What a request to a feed may carry; everything else could be a credential.
+const FEED_HEADERS: [HeaderName; 5] = [
+    ACCEPT,
+    ACCEPT_LANGUAGE,
+    USER_AGENT_HEADER,
+    IF_NONE_MATCH,
+    IF_MODIFIED_SINCE,
+];
 /// Longest cause of a failure that is repeated, in characters.
 const MAX_CAUSE: usize = 200;
 
@@ -95,7 +104,7 @@ impl GuardedClient {
     }
 
     async fn follow(&self, url: &Url, headers: HeaderMap) -> Result<OutboundResponse, OutboundError> {
-        let mut headers = self.policy.headers(headers);
+        let mut headers = allowed_headers(&self.policy, headers);
         if self.policy.is_public() {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
@@ -169,7 +178,7 @@ impl GuardedClient {
         body: Vec<u8>,
     ) -> Result<OutboundResponse, OutboundError> {
         let request = self.http.post(self.check_postable(url)?).body(body);
-        let request = request.headers(self.policy.headers(headers));
+        let request = request.headers(allowed_headers(&self.policy, headers));
         with_timeout(self.limits.total_timeout, self.execute(request)).await
     }
 
@@ -205,6 +214,19 @@ impl GuardedClient {
             body,
         })
     }
+}
+
+/// The headers that a client of this policy sends.
+pub(super) fn allowed_headers(policy: &Policy, mut headers: HeaderMap) -> HeaderMap {
+    if policy.is_public() {
+        let allowed = headers.iter().filter(|(name, _)| FEED_HEADERS.contains(name));
+        return allowed
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+    }
+    // Would choose another server behind the same address.
+    headers.remove(HOST);
+    headers
 }
 
 /// The one time-out of an exchange.

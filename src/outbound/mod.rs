@@ -8,14 +8,9 @@
 //! Names are resolved by a resolver that checks every address that it returns, so a connection can only go to a
 //! checked address, whatever the name means a moment later (DNS rebinding).
 
-mod address;
 mod body;
 mod client;
-mod pattern;
-mod policy;
 mod resolve;
-mod rule;
-mod spelling;
 #[cfg(test)]
 mod tests;
 
@@ -27,11 +22,9 @@ use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
 pub use self::client::{GuardedClient, USER_AGENT};
-pub use self::pattern::HostPattern;
-pub use self::policy::Policy;
 pub use self::resolve::SystemResolver;
-pub use self::rule::{Refusal, Rule};
 use crate::config::FeedSettings;
+pub use crate::domain::destination::{Policy, Refusal, Rule};
 
 /// Redirects that one request follows; each is checked like the first URL.
 pub const MAX_REDIRECTS: usize = 5;

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::policy::Policy;
-use super::rule::Refusal;
+use crate::domain::destination::{Policy, Refusal};
 
 /// Resolves as the operating system does.
 #[derive(Debug, Clone, Copy, Default)]

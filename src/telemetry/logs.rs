@@ -13,7 +13,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-use crate::config::LogSettings;
+use crate::config::{LogSettings, log_directives};
 use crate::files;
 use crate::lifecycle::give_up;
 
@@ -26,16 +26,6 @@ const LISTENER_CRATE: &str = "actix-server";
 
 /// How long a stop waits for them. Each guard gives up after 1.1 s by itself.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
-
-/// The full filter: the operator's filter applies to this program first.
-fn directives(filter: &str) -> String {
-    format!("warn,threat_memory={filter},{filter}")
-}
-
-/// Whether the text is a valid log filter.
-pub fn is_filter(text: &str) -> bool {
-    EnvFilter::try_new(directives(text)).is_ok()
-}
 
 /// Writes what still waits when it is dropped, unless whoever reads it has stalled.
 #[derive(Debug)]
@@ -105,7 +95,7 @@ pub fn log_panics() {
 pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> Result<LogGuard, String> {
     let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
     // The database logs routine maintenance at info, which would drown this program's lines.
-    let directives = directives(&settings.filter);
+    let directives = log_directives(&settings.filter);
     let quiet = format!(
         "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
     );

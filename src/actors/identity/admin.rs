@@ -15,6 +15,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::email::is_email;
 use crate::domain::error::DomainError;
 use crate::domain::label::Label;
+use crate::domain::password::check_new;
 use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal, Workspace};
 use crate::domain::tlp::Tlp;
@@ -145,7 +146,7 @@ impl Work for CreateUser {
             password,
             role,
         } = self;
-        password::check_new("password", &password, &email)?;
+        check_new("password", &password, &email)?;
         let user = new_user(by.workspace.id, "email", &email, password, role).await?;
         let entry = AuditEntry::by(&by, "admin.user_create", "user", Outcome::Success, clock::now())
             .on(user.id)
@@ -212,7 +213,7 @@ impl Work for ChangeUser {
             change.tokens_after = disabled.then_some(now);
         }
         if let Some(password) = password {
-            password::check_new("password", &password, &found.email)?;
+            check_new("password", &password, &found.email)?;
             change.password_hash = Some(run_hashing(move || password::hash(&password)).await?);
             // Anyone who knew the old password must not stay signed in.
             change.tokens_after = Some(now);

@@ -8,6 +8,7 @@ use crate::auth::password;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
+use crate::domain::password::check_new;
 use crate::domain::permission::{Role, Tier};
 use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
@@ -35,7 +36,7 @@ pub async fn bootstrap(
     let email = email.unwrap_or(DEFAULT_EMAIL);
     let (secret, generated_password) = match given {
         Some(given) => {
-            password::check_new("THREAT_MEMORY_ADMIN_PASSWORD", given, email)?;
+            check_new("THREAT_MEMORY_ADMIN_PASSWORD", given, email)?;
             (given.clone(), None)
         }
         None => {

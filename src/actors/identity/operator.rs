@@ -11,11 +11,11 @@ use uuid::Uuid;
 use super::IdentityCore;
 use super::admin::{UserView, new_user, new_workspace};
 use crate::actors::worker::{Access, Tenant, Work};
-use crate::auth::password;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::label::Label;
+use crate::domain::password::check_new;
 use crate::domain::permission::{Role, Tier};
 use crate::domain::principal::{Principal, Workspace};
 use crate::store::Oversight;
@@ -98,7 +98,7 @@ impl Work for CreateWorkspace {
             tier,
         } = self;
         require_operator(&by, "create workspaces")?;
-        password::check_new("admin_password", &admin_password, &admin_email)?;
+        check_new("admin_password", &admin_password, &admin_email)?;
         let workspace = new_workspace(name.into(), tier.unwrap_or(by.workspace.tier), false);
         let admin = new_user(
             workspace.id,

@@ -24,13 +24,12 @@ use super::lines::{Line, ReadLimit};
 use super::replay::{Opening, Segment, plan};
 use super::tail::Tail;
 use crate::blocking;
+use crate::config::local::MAX_STREAM_BUFFER;
 
 /// Polling interval of a followed file.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 /// How long a burst waits for its listeners before it continues without the slow ones.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// Maximum number of lines a listener may lag behind.
-pub const MAX_BUFFERED: usize = 1 << 16;
 /// Bytes a listener may lag behind, without those it is taking.
 const ROOM: u32 = 8 << 20;
 /// Bytes handed out before waiting for listeners.
@@ -137,7 +136,7 @@ impl Hub {
             wake: Notify::new(),
             clock,
             opening,
-            buffer: buffer.clamp(4, MAX_BUFFERED) as u32,
+            buffer: buffer.clamp(4, MAX_STREAM_BUFFER) as u32,
         })
     }
 

@@ -31,7 +31,7 @@ use tokio::sync::mpsc;
 
 use self::files::Family;
 use self::hub::Hub;
-pub use self::hub::{Event, MAX_BUFFERED, Peer, Subscription};
+pub use self::hub::{Event, Peer, Subscription};
 pub use self::journal::TelemetryEntry;
 use self::journal::TelemetryJournal;
 pub use self::logs::LogPage;

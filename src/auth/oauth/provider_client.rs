@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use reqwest::Url;
 
 use super::OauthError;
-use crate::config::is_loopback;
+use crate::domain::destination::is_loopback;
 use crate::outbound::{self, GuardedClient, Limits, OutboundError, OutboundResponse, Policy};
 
 /// Largest answer of a provider, in bytes. Discovery documents and key sets have some kilobytes.

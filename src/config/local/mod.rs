@@ -43,6 +43,11 @@ use super::{
 /// The default settings of the local service.
 pub const LOCAL_DEFAULTS: &str = include_str!("../../../config/local.toml");
 /// Keys missing from the hosted service's sections; they are stored beside the sections.
+/// Most lines that a listener of a stream may lag behind.
+pub const MAX_STREAM_BUFFER: usize = 1 << 16;
+/// Most characters of all notes in one request to a language model.
+pub const MAX_SYNTHESIS_CHARS: usize = 32_000;
+
 const MOVED: [(&str, &str); 3] = [
     ("embedding", "api_key"),
     ("llm", "api_key"),

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::super::ConfigError;
-use crate::auth::is_secret_name;
+use crate::domain::secret_name::is_secret_name;
 
 /// What is shown in place of a secret.
 pub(super) const HIDDEN: &str = "***";

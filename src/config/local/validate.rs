@@ -5,12 +5,8 @@ use secrecy::ExposeSecret;
 use super::super::validate::{
     actor_rules, embedding_rules, endpoint, host_rules, is_host, llm_rules, server_rules, within,
 };
-use super::super::{ConfigError, LlmProvider};
-use super::LocalSettings;
-use crate::actors::extractor::ExtractorCore;
-use crate::actors::telemetry_tailer::MAX_BUFFERED;
-use crate::llm::synthesis::MAX_CHARS;
-use crate::telemetry;
+use super::super::{ActorSettings, ConfigError, LlmProvider, is_log_filter};
+use super::{LocalSettings, MAX_STREAM_BUFFER, MAX_SYNTHESIS_CHARS};
 
 /// Why the service refuses to start on an address.
 pub const EVERYWHERE: &str = "listens on every address. Set LOCAL_WEB_API_KEY before exposing the web API";
@@ -84,7 +80,7 @@ impl LocalSettings {
         let actor = self.actors.extractor.timeout_ms;
         within("actors.extractor.timeout_ms", actor, 1000..=3_600_000)?;
         // The model is queried through that actor.
-        let most = ExtractorCore::patience_ms(self.actors.extractor.into());
+        let most = ActorSettings::from(self.actors.extractor).model_patience_ms();
         for (key, patience) in [
             ("synthesis.timeout_ms", synthesis.timeout_ms),
             ("enrichment.timeout_ms", enrichment.timeout_ms),
@@ -93,12 +89,12 @@ impl LocalSettings {
             within(key, patience, 100..=most).map_err(|error| error.with_reason(rule))?;
         }
         let chars = synthesis.max_source_chars;
-        within("synthesis.max_source_chars", chars, 100..=MAX_CHARS)?;
+        within("synthesis.max_source_chars", chars, 100..=MAX_SYNTHESIS_CHARS)?;
         within("enrichment.max_queue", enrichment.max_queue, 0..=10_000_000)?;
         within("telemetry.keep_days", self.telemetry.keep_days, 1..=3650)?;
         within("telemetry.max_file_mib", self.telemetry.max_file_mib, 1..=65_536)?;
         within("logging.keep_files", self.logging.keep_files, 1..=1000)?;
-        if !telemetry::is_filter(&self.logging.filter) {
+        if !is_log_filter(&self.logging.filter) {
             return Err(ConfigError::new(
                 "logging.filter: must be a tracing filter".into(),
             ));
@@ -133,7 +129,7 @@ impl LocalSettings {
         within("web.max_k", web.max_k, 1..=1000)?;
         within("web.max_sync_limit", web.max_sync_limit, 1..=100_000)?;
         within("web.max_streams", web.max_streams, 1..=1_000_000)?;
-        within("web.stream_buffer", web.stream_buffer, 16..=MAX_BUFFERED)?;
+        within("web.stream_buffer", web.stream_buffer, 16..=MAX_STREAM_BUFFER)?;
         within("web.heartbeat_seconds", web.heartbeat_seconds, 1..=3600)?;
         within("web.workers", web.workers, 1..=64)?;
         within("web.body_limit", web.body_limit, 1024..=(1 << 30))?;

@@ -13,9 +13,9 @@ use crate::actors::identity::{
     ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, ListApiKeys, ListUsers, RevokeApiKey,
     TIER_OF_OPERATOR, UserView,
 };
-use crate::auth::password::NewPassword;
 use crate::domain::email::Email;
 use crate::domain::label::Label;
+use crate::domain::password::NewPassword;
 use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{Features, Workspace};
 use crate::domain::tlp::{Tlp, TlpInput};

@@ -11,9 +11,9 @@ use super::{id_of, resource};
 use crate::actors::identity::{
     CreateWorkspace, ListWorkspaces, OverseeWorkspace, ReadWorkspace, UserView, WorkspaceView,
 };
-use crate::auth::password::NewPassword;
 use crate::domain::email::Email;
 use crate::domain::label::Label;
+use crate::domain::password::NewPassword;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::http::AppState;

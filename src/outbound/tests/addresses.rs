@@ -134,7 +134,7 @@ fn verdict(url: &str) -> &'static str {
     let parsed = reqwest::Url::parse(url);
     let host = parsed.ok().and_then(|url| url.host_str().map(str::to_owned));
     let host = host.unwrap_or_default();
-    rule_of(Policy::public(&feeds(&[host.as_str()], false)).check(url))
+    rule_of(public(&[host.as_str()], false).check(url))
 }
 
 fn assert_refused(url: &str) -> Result<(), TestCaseError> {
@@ -152,7 +152,7 @@ proptest! {
     #[test]
     fn no_refused_ipv4_address_gets_through(cidr in select(&REFUSED_V4[..]), random: u128) {
         let address = Ipv4Addr::from_bits(u32::try_from(inside(cidr, random)).unwrap());
-        let policy = Policy::public(&feeds(&[], false));
+        let policy = public(&[], false);
         prop_assert!(policy.refuses(address.into()).is_some());
         assert_refused(&format!("https://{address}/"))?;
     }
@@ -176,7 +176,7 @@ proptest! {
     #[test]
     fn no_refused_ipv6_address_gets_through(cidr in select(&REFUSED_V6[..]), random: u128) {
         let address = Ipv6Addr::from_bits(inside(cidr, random));
-        let policy = Policy::public(&feeds(&[], false));
+        let policy = public(&[], false);
         prop_assert!(policy.refuses(address.into()).is_some());
         let full = address.segments().map(|segment| format!("{segment:04X}")).join(":");
         let short = address.segments().map(|segment| format!("{segment:x}")).join(":");
@@ -208,7 +208,7 @@ proptest! {
 
     #[test]
     fn any_text_is_judged_without_panic(text in "(https?:)?[/\\\\]{0,3}\\PC{0,40}", location in "\\PC{0,40}") {
-        let policy = Policy::public(&feeds(&["*.example.org"], true));
+        let policy = public(&["*.example.org"], true);
         let from = reqwest::Url::parse("https://a.example.org/").unwrap();
         let checked = [policy.check(&text), policy.next(&from, location.as_bytes())];
         for url in checked.into_iter().flatten() {

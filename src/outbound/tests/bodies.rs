@@ -222,7 +222,7 @@ async fn one_time_out_covers_everything() {
         OutboundError::Timeout { ms: 600 }
     );
     let url = "http://feed.example.org/".parse().unwrap();
-    let policy = Policy::public(&feeds(&["feed.example.org"], true));
+    let policy = public(&["feed.example.org"], true);
     let client = GuardedClient::with_resolver(policy, short, Arc::new(SilentResolver)).unwrap();
     let outcome = client.get(&url, HeaderMap::new()).await;
     assert_eq!(outcome.unwrap_err(), OutboundError::Timeout { ms: 600 });

@@ -19,17 +19,9 @@ use super::*;
 /// Long enough for a busy machine.
 const PATIENT: Duration = Duration::from_secs(20);
 
-fn feeds(hosts: &[&str], local_development: bool) -> FeedSettings {
-    FeedSettings {
-        allowed_hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
-        local_development,
-        timeout_ms: 8000,
-        response_kib: 512,
-        page_objects: 100,
-        max_pages: 10,
-        concurrent_pulls: 1,
-        answer_ms: 1000,
-    }
+fn public(hosts: &[&str], local_development: bool) -> Policy {
+    let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
+    Policy::public(&hosts, local_development)
 }
 
 fn rule_of(checked: Result<reqwest::Url, Refusal>) -> &'static str {
@@ -69,7 +61,7 @@ impl Resolve for ScriptedResolver {
 /// A client for local development, which reaches the test's server on loopback.
 fn client(resolver: Arc<ScriptedResolver>, limits: Limits) -> GuardedClient {
     let hosts = ["127.0.0.1", "feed.example.org", "*.allowed.example.org"];
-    GuardedClient::with_resolver(Policy::public(&feeds(&hosts, true)), limits, resolver).unwrap()
+    GuardedClient::with_resolver(public(&hosts, true), limits, resolver).unwrap()
 }
 
 fn limits(response_cap: usize) -> Limits {

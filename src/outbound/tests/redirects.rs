@@ -183,7 +183,7 @@ async fn a_name_that_means_another_address_a_moment_later_is_refused() {
 #[tokio::test]
 async fn without_local_development_a_name_that_turns_to_loopback_is_never_connected_to() {
     let server = Server::start(vec![done()]).await;
-    let policy = Arc::new(Policy::public(&feeds(&["feed.example.org"], false)));
+    let policy = Arc::new(public(&["feed.example.org"], false));
     let inner = ScriptedResolver::new(&[&["8.8.8.8", "2606:4700::1"], &["127.0.0.1"]]);
     let checked = resolve::CheckedResolver {
         inner: inner.clone(),

@@ -1,6 +1,7 @@
 //! URLs, and the rule that refuses each.
 
 use super::*;
+use crate::domain::destination::{HostPattern, HostPatternError};
 
 const HOSTS: [&str; 12] = [
     "taxii.example.org",
@@ -133,7 +134,7 @@ const URLS: [(&str, &str); 104] = [
 
 #[test]
 fn each_url_is_allowed_or_refused_by_its_rule() {
-    let policy = Policy::public(&feeds(&HOSTS, false));
+    let policy = public(&HOSTS, false);
     for (url, want) in URLS {
         assert_eq!(rule_of(policy.check(url)), want, "{url:?}");
     }
@@ -143,7 +144,7 @@ fn each_url_is_allowed_or_refused_by_its_rule() {
 
 #[test]
 fn an_empty_list_allows_no_host() {
-    let policy = Policy::public(&feeds(&[], false));
+    let policy = public(&[], false);
     for (url, want) in URLS {
         let want = if want == "ok" { "host-not-allowed" } else { want };
         assert_eq!(rule_of(policy.check(url)), want, "{url:?}");
@@ -159,7 +160,7 @@ fn local_development_allows_http_and_loopback_of_listed_hosts_and_nothing_else()
         "10.0.0.1",
         "feed.example.org",
     ];
-    let policy = Policy::public(&feeds(&hosts, true));
+    let policy = public(&hosts, true);
     for (url, want) in [
         ("http://127.0.0.1:5000/", "ok"),
         ("https://127.0.0.1/", "ok"),
@@ -183,7 +184,7 @@ fn local_development_allows_http_and_loopback_of_listed_hosts_and_nothing_else()
 
 #[test]
 fn a_redirect_is_checked_like_a_url() {
-    let policy = Policy::public(&feeds(&HOSTS, false));
+    let policy = public(&HOSTS, false);
     let from = policy.check("https://taxii.example.org/a/b?c").unwrap();
     for (location, want) in [
         ("next", "https://taxii.example.org/a/next"),
@@ -261,14 +262,14 @@ fn entries_of_the_list_have_one_meaning() {
     ] {
         assert_eq!(
             entry.parse::<HostPattern>(),
-            Err(pattern::HostPatternError::Form),
+            Err(HostPatternError::Form),
             "{entry}"
         );
     }
     for entry in ["*.com", "*.co.uk", "*.internal", "*.github.io"] {
         assert_eq!(
             entry.parse::<HostPattern>(),
-            Err(pattern::HostPatternError::Suffix),
+            Err(HostPatternError::Suffix),
             "{entry}"
         );
     }
@@ -276,7 +277,7 @@ fn entries_of_the_list_have_one_meaning() {
 
 #[test]
 fn a_refusal_shows_the_host_and_nothing_else_of_a_url() {
-    let policy = Policy::public(&feeds(&HOSTS, false));
+    let policy = public(&HOSTS, false);
     let shown = |url: &str| policy.check(url).unwrap_err().to_string();
     assert_eq!(
         shown("https://u:hunter2@evil.com/hunter2?token=hunter2#hunter2"),

@@ -20,7 +20,7 @@ use crate::search::document::{GONE, KeyKind};
 use crate::search::error::SearchError;
 
 /// A segment with its terms, and with the columns that identify each document's node and visibility.
-pub(super) struct Segment {
+pub(in crate::search) struct Segment {
     pub(in crate::search) reader: SegmentReader,
     pub(in crate::search) keys: Arc<InvertedIndexReader>,
     title: Arc<InvertedIndexReader>,
@@ -33,7 +33,7 @@ pub(super) struct Segment {
     lengths: OnceLock<Lengths>,
     /// Number of deleted documents.
     pub(in crate::search) deleted: usize,
-    pub(in crate::search) counts: Arc<SegmentCounts>,
+    pub(super) counts: Arc<SegmentCounts>,
     pub(super) peaks: Arc<ScoreBounds>,
 }
 
@@ -69,7 +69,7 @@ impl Segment {
     }
 
     /// The terms of a field.
-    pub(in crate::search) fn words(&self, field: TextField) -> &InvertedIndexReader {
+    pub(super) fn words(&self, field: TextField) -> &InvertedIndexReader {
         match field {
             TextField::Title => &self.title,
             TextField::Body => &self.body,
@@ -103,7 +103,7 @@ impl Segment {
     }
 
     /// The lengths of its nodes, added up by the first search.
-    pub(in crate::search) fn lengths(&self) -> Result<&Lengths, SearchError> {
+    pub(super) fn lengths(&self) -> Result<&Lengths, SearchError> {
         match self.lengths.get() {
             Some(lengths) => Ok(lengths),
             None => {
@@ -135,7 +135,7 @@ pub(in crate::search) struct Segments {
 }
 
 impl Segments {
-    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Segment> {
+    pub(in crate::search) fn iter(&self) -> impl ExactSizeIterator<Item = &Segment> {
         self.all.iter().map(Arc::as_ref)
     }
 

@@ -89,7 +89,7 @@ enum Target<'a> {
 
 /// A client transaction.
 #[derive(Debug)]
-pub(super) struct WriteTransaction {
+pub(in crate::store) struct WriteTransaction {
     transaction: ClientTransaction,
     breaker: WriteBreaker,
     budget: SizeLimit,
@@ -215,7 +215,7 @@ impl Database {
     }
 
     /// Begins a client transaction in its own session.
-    pub(super) async fn begin(self) -> surrealdb::Result<WriteTransaction> {
+    pub(in crate::store) async fn begin(self) -> surrealdb::Result<WriteTransaction> {
         self.breaker.allow()?;
         let transaction = match self.connection {
             Connection::Embedded(db) => ClientTransaction::Embedded(db.begin().await?),

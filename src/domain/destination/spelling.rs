@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use reqwest::Url;
+use url::Url;
 
 use super::rule::{Refusal, Rule};
 
@@ -49,6 +49,12 @@ pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
 pub(super) fn literal(url: &Url) -> Option<IpAddr> {
     let host = url.host_str()?;
     host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+/// Whether a URL leads to this machine itself, where plain HTTP is as safe as HTTPS.
+pub fn is_loopback(url: &Url) -> bool {
+    let is_loopback = literal(url).is_some_and(|address| address.is_loopback());
+    url.host_str() == Some("localhost") || is_loopback
 }
 
 /// Host and port as written, with user name and password if there are any.

@@ -8,7 +8,7 @@ use super::spelling;
 /// a port, that port only. Names are compared in ASCII form (RFC 5891), in any letter case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
-    /// As [`reqwest::Url::host_str`] shows it, without the `*.`.
+    /// As [`url::Url::host_str`] shows it, without the `*.`.
     host: String,
     below: bool,
     port: Option<u16>,
@@ -24,7 +24,7 @@ pub enum HostPatternError {
 }
 
 impl HostPattern {
-    /// Whether the entry allows a host, in the form of [`reqwest::Url::host_str`], at a port.
+    /// Whether the entry allows a host, in the form of [`url::Url::host_str`], at a port.
     pub fn allows(&self, host: &str, port: u16) -> bool {
         let matches = if self.below {
             host.strip_suffix(self.host.as_str())

@@ -2,25 +2,12 @@
 
 use std::net::IpAddr;
 
-use reqwest::Url;
-use reqwest::header::{
-    ACCEPT, ACCEPT_LANGUAGE, HOST, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
-};
+use url::Url;
 
 use super::address::{class, unwrap_embedded};
 use super::pattern::HostPattern;
 use super::rule::{Refusal, Rule};
 use super::spelling;
-use crate::config::FeedSettings;
-
-/// What a request to a feed may carry; everything else could be a credential.
-const HEADERS: [HeaderName; 5] = [
-    ACCEPT,
-    ACCEPT_LANGUAGE,
-    USER_AGENT,
-    IF_NONE_MATCH,
-    IF_MODIFIED_SINCE,
-];
 
 /// Where a client may connect to.
 #[derive(Debug, Clone)]
@@ -43,13 +30,13 @@ enum Kind {
 
 impl Policy {
     /// For URLs that users choose: HTTPS, allowed hosts and public addresses only, up to
-    /// [`MAX_REDIRECTS`](super::MAX_REDIRECTS) redirects under the same rules, no credentials, no proxy. An entry of
+    /// [`MAX_REDIRECTS`](crate::outbound::MAX_REDIRECTS) redirects under the same rules, no credentials, no proxy. An entry of
     /// `feeds.allowed_hosts` that is not a [`HostPattern`] allows nothing; the settings are checked at the start.
-    pub fn public(feeds: &FeedSettings) -> Self {
-        let entries = feeds.allowed_hosts.iter();
+    pub fn public(allowed_hosts: &[String], local_development: bool) -> Self {
+        let entries = allowed_hosts.iter();
         Self(Kind::Public {
             hosts: entries.filter_map(|entry| entry.parse().ok()).collect(),
-            local_development: feeds.local_development,
+            local_development,
         })
     }
 
@@ -75,7 +62,7 @@ impl Policy {
     }
 
     /// Whether URLs come from users.
-    pub(super) fn is_public(&self) -> bool {
+    pub(crate) fn is_public(&self) -> bool {
         matches!(self.0, Kind::Public { .. })
     }
 
@@ -145,7 +132,7 @@ impl Policy {
     ///
     /// # Errors
     /// The rule that the destination breaks.
-    pub(super) fn next(&self, url: &Url, location: &[u8]) -> Result<Url, Refusal> {
+    pub(crate) fn next(&self, url: &Url, location: &[u8]) -> Result<Url, Refusal> {
         let invalid = || Refusal::new(Rule::InvalidUrl, "");
         let location = str::from_utf8(location).map_err(|_| invalid())?;
         // Parsers drop blanks and read backslashes as slashes, so that `/\host` is another host.
@@ -172,7 +159,7 @@ impl Policy {
     }
 
     /// The rule that forbids connecting to an address.
-    pub(super) fn refuses(&self, address: IpAddr) -> Option<Rule> {
+    pub(crate) fn refuses(&self, address: IpAddr) -> Option<Rule> {
         match &self.0 {
             Kind::Public {
                 local_development, ..
@@ -190,23 +177,6 @@ impl Policy {
                         | Rule::UnspecifiedAddress
                 )
             }),
-        }
-    }
-
-    /// The headers that may be sent.
-    pub(super) fn headers(&self, mut headers: HeaderMap) -> HeaderMap {
-        match &self.0 {
-            Kind::Public { .. } => {
-                let allowed = |(name, value): (&HeaderName, &_)| {
-                    (HEADERS.contains(name)).then(|| (name.clone(), Clone::clone(value)))
-                };
-                headers.iter().filter_map(allowed).collect()
-            }
-            Kind::Configured { .. } => {
-                // Would choose another server behind the same address.
-                headers.remove(HOST);
-                headers
-            }
         }
     }
 }

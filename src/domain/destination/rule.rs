@@ -26,7 +26,7 @@ pub enum Rule {
     OtherEndpoint,
     /// Feeds are read with GET only.
     Method,
-    /// More than [`MAX_REDIRECTS`](super::MAX_REDIRECTS).
+    /// More than [`MAX_REDIRECTS`](crate::outbound::MAX_REDIRECTS).
     TooManyRedirects,
     /// A redirect from one scheme to another.
     RedirectScheme,
@@ -141,7 +141,7 @@ impl Refusal {
         }
     }
 
-    pub(super) fn after(mut self, redirects: usize) -> Self {
+    pub(crate) fn after(mut self, redirects: usize) -> Self {
         self.redirects = redirects;
         self
     }
