@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::app::hosted::Application;
 use crate::config::{Flags, LogSettings, Settings};
+use crate::domain::kinds::StixRow;
 use crate::domain::stix::export;
 use crate::domain::stix::schema::StixValidator;
 use crate::telemetry;
@@ -182,7 +183,7 @@ fn first_name(bundle: &Value) -> Option<&str> {
     let named = |object: &&Value| {
         object["type"]
             .as_str()
-            .is_some_and(crate::domain::stix::ingest::is_node_type)
+            .is_some_and(|kind| StixRow::of(kind).is_some())
             && object["revoked"].as_bool() != Some(true)
     };
     objects

@@ -22,9 +22,9 @@ use super::graph_store::memory::enrich::{
 };
 use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
 use crate::domain::error::DomainError;
-use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft};
+use crate::domain::memory::entity::{EntityDraft, Mentions};
 use crate::domain::memory::note::Note;
-use crate::domain::staging::{Extraction, SourceType};
+use crate::domain::staging::{ExtractedRelation, Extraction, SourceType};
 use crate::llm::LlmError;
 use crate::llm::evolution::{Decision, OlderNote};
 
@@ -344,12 +344,10 @@ fn mentions_of(extraction: Extraction) -> Mentions {
     for relation in extraction.relations {
         let place = |at: usize| places.get(at).copied().flatten();
         if let (Some(source), Some(target)) = (place(relation.source), place(relation.target)) {
-            found.relations.push(RelationDraft {
+            found.relations.push(ExtractedRelation {
                 source,
                 target,
-                relationship: relation.relationship,
-                proof: relation.proof,
-                confidence: relation.confidence,
+                ..relation
             });
         }
     }

@@ -15,6 +15,7 @@ use crate::domain::draft::{Drafts, EdgeDraft, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
 use crate::domain::items::{self, IngestBody, OsintItems};
+use crate::domain::kinds::StixRow;
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::permission::Role;
@@ -107,12 +108,9 @@ fn names(objects: &[Value]) -> HashMap<String, (NodeType, String)> {
         let (Some(kind), Some(name)) = (object["type"].as_str(), object["name"].as_str()) else {
             continue;
         };
-        let node_type = match kind {
-            "intrusion-set" | "threat-actor" | "campaign" => NodeType::Actor,
-            "malware" | "tool" => NodeType::Tool,
-            "attack-pattern" | "course-of-action" => NodeType::Attck,
-            "vulnerability" if name.starts_with("CVE-") => NodeType::Cve,
-            _ => continue,
+        let of_type = StixRow::of(kind).zip(object.as_object());
+        let Some(node_type) = of_type.map(|(row, object)| row.node_type(object)) else {
+            continue;
         };
         let aliases = object["aliases"]
             .as_array()

@@ -13,6 +13,7 @@ pub mod extraction;
 pub mod feed;
 pub mod ids;
 pub mod items;
+pub mod kinds;
 pub mod label;
 pub mod memory;
 pub mod misp;

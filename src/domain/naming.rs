@@ -9,6 +9,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::draft::identity;
 use super::extraction::{EntityKind, Extractor, Gazetteer, Mention, canonical_name, refang};
+use super::kinds::Case;
 use super::node::NodeType;
 
 /// The kind of an indicator that has no known kind.
@@ -163,41 +164,17 @@ fn plain_kind(value: &str) -> Option<EntityKind> {
 }
 
 fn normalise_value(kind: EntityKind, value: &str) -> String {
-    match kind {
-        EntityKind::Ipv6 => value
+    match kind.row().case {
+        Case::Ipv6 => value
             .parse::<Ipv6Addr>()
             .map_or_else(|_| value.to_lowercase(), |address| address.to_string()),
-        EntityKind::Ipv4
-        | EntityKind::Cidr
-        | EntityKind::Domain
-        | EntityKind::Email
-        | EntityKind::Md5
-        | EntityKind::Sha1
-        | EntityKind::Sha256
-        | EntityKind::Sha512 => value.to_lowercase(),
-        EntityKind::Asn => {
+        Case::AsNumber => {
             let digits = value.trim_start_matches(|c: char| c.is_ascii_alphabetic());
             format!("AS{}", digits.trim())
         }
-        EntityKind::Cve
-        | EntityKind::Cwe
-        | EntityKind::Capec
-        | EntityKind::AttckTechnique
-        | EntityKind::AttckTactic
-        | EntityKind::AttckGroup
-        | EntityKind::AttckSoftware
-        | EntityKind::AttckMitigation
-        | EntityKind::AttckCampaign => value.to_uppercase(),
-        EntityKind::Url
-        | EntityKind::FileName
-        | EntityKind::FilePath
-        | EntityKind::RegistryKey
-        | EntityKind::Bitcoin
-        | EntityKind::YaraRule
-        | EntityKind::SigmaRule
-        | EntityKind::Actor
-        | EntityKind::Tool
-        | EntityKind::Malware => value.to_owned(),
+        Case::Lower => value.to_lowercase(),
+        Case::Upper => value.to_uppercase(),
+        Case::Significant | Case::AsWritten => value.to_owned(),
     }
 }
 

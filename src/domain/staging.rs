@@ -165,7 +165,7 @@ impl ExtractedEntity {
 /// A relationship stated by a sentence of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtractedRelation {
-    /// Positions in [`Extraction::entities`].
+    /// Positions in the list of the text's entities.
     pub source: usize,
     pub target: usize,
     pub relationship: String,

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{BatchState, FeedBatch, FeedItem, ItemId, ItemStatus};
+use crate::domain::kinds::StixRow;
 use crate::domain::principal::Principal;
 use crate::domain::staging::ExtractedEntity;
 use crate::domain::stix::properties;
@@ -204,8 +205,8 @@ impl TaxiiPullerCore {
         let mut places = Vec::new();
         for (place, item) in items.iter().enumerate() {
             // Relationships have no duplicates.
-            if item.source_ref.is_none() {
-                subjects.push(subject(item));
+            if let Some(row) = StixRow::of(&item.stix_type) {
+                subjects.push(subject(row, item));
                 places.push(place);
             }
         }
@@ -227,12 +228,12 @@ impl TaxiiPullerCore {
 }
 
 /// What an object is about, in the form in which duplicates are looked for. Of a large object only the name is known.
-fn subject(item: &FeedItem) -> ExtractedEntity {
+fn subject(row: &StixRow, item: &FeedItem) -> ExtractedEntity {
     let unread = Map::new();
     let object = item.object.as_ref().unwrap_or(&unread);
     let description = object.get("description").and_then(Value::as_str);
     ExtractedEntity {
-        node_type: properties::node_type(&item.stix_type, object),
+        node_type: row.node_type(object),
         kind: None,
         name: item.name.clone(),
         description: description.unwrap_or_default().to_owned(),

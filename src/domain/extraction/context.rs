@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
-use super::kind::EntityKind;
 use super::source::{Source, is_one_of};
+use super::word_lists::{ABOUT_THREATS, BEFORE_A_NAME, BETWEEN, PEOPLE, PROGRAM, THREAT};
+use crate::domain::kinds::EntityKind;
 
 /// How far back a sentence is read.
 const SENTENCE: usize = 200;
@@ -18,94 +19,6 @@ const LIST: usize = 8;
 /// Words of one item of a list.
 const ITEM: usize = 3;
 
-/// Nouns that make the word beside them a name.
-pub(super) const THREAT: &[&str] = &[
-    "malware",
-    "ransomware",
-    "backdoor",
-    "backdoors",
-    "trojan",
-    "rat",
-    "botnet",
-    "stealer",
-    "infostealer",
-    "spyware",
-    "rootkit",
-    "bootkit",
-    "wiper",
-    "webshell",
-    "keylogger",
-    "cryptominer",
-    "dropper",
-    "downloader",
-    "loader",
-    "implant",
-    "implants",
-    "worm",
-    "raas",
-    "encryptor",
-    "shellcode",
-    "stager",
-    "apt",
-    "ek",
-];
-/// Nouns of people, beside which the name of a group or of a ransomware stands.
-pub(super) const PEOPLE: &[&str] = &[
-    "group",
-    "gang",
-    "operators",
-    "operator",
-    "affiliates",
-    "affiliate",
-    "actor",
-    "actors",
-    "hackers",
-    "extortionists",
-    "cluster",
-    "collective",
-    "crew",
-    "adversary",
-];
-/// Nouns of programs, beside which the name of a tool stands.
-const PROGRAM: &[&str] = &[
-    "tool",
-    "toolkit",
-    "framework",
-    "beacon",
-    "beacons",
-    "c2",
-    "payload",
-    "payloads",
-    "tds",
-];
-/// Words between a name and its noun: "the Zeus banking trojan".
-const BETWEEN: &[&str] = &[
-    "banking",
-    "android",
-    "linux",
-    "windows",
-    "macos",
-    "mobile",
-    "remote",
-    "access",
-    "information",
-    "info",
-    "credential",
-    "espionage",
-    "threat",
-    "hacking",
-    "hacker",
-    "crypto",
-    "extortion",
-    "cybercrime",
-    "ransomware",
-    "malware",
-    "web",
-    "exploit",
-    "wiper",
-    "apt",
-    "post-exploitation",
-];
 /// Second words of a noun: exploit kit, web shell, information stealer.
 const SECOND: &[&str] = &["kit", "shell", "miner", "tool"];
 /// Words that introduce a name.
@@ -137,134 +50,6 @@ const INTRODUCING: &[&str] = &[
     "used",
     "using",
 ];
-/// Words of which one must be in the sentence for an introduced name to be a threat.
-const ABOUT_THREATS: &[&str] = &[
-    "attackers",
-    "attacker",
-    "hackers",
-    "adversary",
-    "adversaries",
-    "intruders",
-    "apt",
-    "ransomware",
-    "malware",
-    "malicious",
-    "backdoor",
-    "backdoors",
-    "trojan",
-    "trojans",
-    "rat",
-    "rats",
-    "rootkit",
-    "bootkit",
-    "wiper",
-    "wipers",
-    "botnet",
-    "botnets",
-    "stealer",
-    "stealers",
-    "infostealers",
-    "loader",
-    "loaders",
-    "implant",
-    "implants",
-    "worm",
-    "spyware",
-    "webshell",
-    "espionage",
-    "c2",
-    "post-exploitation",
-    "cybercrime",
-    "cybercriminals",
-    "affiliates",
-    "raas",
-    "extort",
-    "extorts",
-    "extorted",
-    "extortion",
-    "ransom",
-    "ransoms",
-    "victims",
-];
-/// Capitalised words before a name that are no part of it.
-const BEFORE_A_NAME: &[&str] = &[
-    "the",
-    "a",
-    "an",
-    "this",
-    "these",
-    "both",
-    "and",
-    "or",
-    "with",
-    "by",
-    "from",
-    "like",
-    "unlike",
-    "while",
-    "when",
-    "after",
-    "since",
-    "in",
-    "on",
-    "for",
-    "as",
-    "that",
-    "how",
-    "why",
-    "new",
-    "using",
-    "via",
-    "deploying",
-    "later",
-    "then",
-    "however",
-    "also",
-    "but",
-    "if",
-    "once",
-    "although",
-    "because",
-    "before",
-    "during",
-    "recently",
-    "meanwhile",
-    "today",
-    "where",
-    "between",
-    "through",
-    "besides",
-    "researchers",
-    "analysts",
-    "other",
-    "another",
-    "each",
-    "every",
-    "any",
-    "some",
-    "most",
-    "many",
-    "several",
-    "all",
-    "such",
-    "no",
-    "its",
-    "their",
-    "our",
-    "to",
-    "of",
-    "at",
-    "into",
-    "over",
-    "against",
-    "under",
-    "without",
-    "within",
-    "previously",
-    "previous",
-    "earlier",
-    "recent",
-];
 
 /// Whether the words around make this spelling a name of the kind.
 pub(super) fn is_name(source: &Source<'_>, kind: EntityKind, span: &Range<usize>) -> bool {
@@ -275,11 +60,12 @@ pub(super) fn is_name(source: &Source<'_>, kind: EntityKind, span: &Range<usize>
 pub(super) fn stands_alone(source: &Source<'_>, span: &Range<usize>) -> bool {
     let after = source.after(span.end, 40);
     let next = after.strip_prefix(' ').map(first_word).unwrap_or_default();
-    let longer = next.starts_with(char::is_uppercase) && !is_noun(next) && !is_one_of(next, BETWEEN);
+    let longer = next.starts_with(char::is_uppercase) && !is_noun(next) && !is_one_of(next, &BETWEEN);
     let before = source.before(span.start, 40);
     let previous = before.strip_suffix(' ').map(last_word).unwrap_or_default();
-    let part =
-        previous.starts_with(char::is_uppercase) && !is_one_of(previous, BEFORE_A_NAME) && !is_noun(previous);
+    let part = previous.starts_with(char::is_uppercase)
+        && !is_one_of(previous, &BEFORE_A_NAME)
+        && !is_noun(previous);
     stands_apart(source, span) && !longer && !part
 }
 
@@ -330,18 +116,22 @@ fn is_followed(source: &Source<'_>, kind: EntityKind, span: &Range<usize>) -> bo
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let mut next = || words.next().unwrap_or_default();
     let (first, second, third) = (next(), next(), next());
-    if is_one_of(first, THREAT) {
+    if is_one_of(first, &THREAT) {
         return true;
     }
-    let between = is_one_of(first, BETWEEN);
-    if between && (is_one_of(second, THREAT) || is_one_of(second, SECOND)) {
+    let between = is_one_of(first, &BETWEEN);
+    if between && (is_one_of(second, &THREAT) || is_one_of(second, SECOND)) {
         return true;
     }
-    if between && is_one_of(second, BETWEEN) && is_one_of(third, THREAT) {
+    if between && is_one_of(second, &BETWEEN) && is_one_of(third, &THREAT) {
         return true;
     }
     // "Play groups" and "Phoenix Group" are not of this world: the noun is in lower case, inside a sentence.
-    let nouns = if kind == EntityKind::Tool { PROGRAM } else { PEOPLE };
+    let nouns = if kind == EntityKind::Tool {
+        &PROGRAM
+    } else {
+        &PEOPLE
+    };
     let noun = if between { second } else { first };
     nouns.contains(&noun) && !begins_sentence(source, span)
 }
@@ -350,7 +140,7 @@ fn is_followed(source: &Source<'_>, kind: EntityKind, span: &Range<usize>) -> bo
 fn is_preceded(source: &Source<'_>, span: &Range<usize>) -> bool {
     let mut before = sentence(source, span.start);
     if let Some(rest) = before.strip_suffix(' ')
-        && is_one_of(last_word(rest), THREAT)
+        && is_one_of(last_word(rest), &THREAT)
     {
         return true;
     }
@@ -362,7 +152,7 @@ fn is_preceded(source: &Source<'_>, span: &Range<usize>) -> bool {
             let behind = behind.split(['\n', '.', '!', '?']).next().unwrap_or_default();
             return is_about_threats(introduced) || (are_people(introduced) && is_about_threats(behind));
         }
-        if is_one_of(word, THREAT) && before.trim_end().ends_with([':', '(']) {
+        if is_one_of(word, &THREAT) && before.trim_end().ends_with([':', '(']) {
             return true;
         }
         let Some(rest) = without_item(before) else {
@@ -427,12 +217,14 @@ pub(super) fn is_about_threats(text: &str) -> bool {
             let actor = previous.eq_ignore_ascii_case("threat")
                 && is_one_of(word.trim_end_matches('s'), &["actor", "group"]);
             previous = word;
-            actor || is_one_of(word, ABOUT_THREATS)
+            actor || is_one_of(word, &ABOUT_THREATS)
         })
 }
 
 fn is_noun(word: &str) -> bool {
-    [THREAT, PEOPLE, PROGRAM].iter().any(|list| is_one_of(word, list))
+    [&THREAT, &PEOPLE, &PROGRAM]
+        .iter()
+        .any(|list| is_one_of(word, list))
 }
 
 pub(super) fn first_word(text: &str) -> &str {

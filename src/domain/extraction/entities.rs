@@ -1,16 +1,14 @@
 //! Turns hits into entities for staging: one per distinct thing, with its aliases, ids and pattern.
 
-use std::collections::hash_map::Entry as Slot;
-use std::collections::{HashMap, HashSet};
-
 use serde_json::{Map, Value};
 
 use super::dual_use::mark_with;
-use super::{EntityKind, Extractor, Gazetteer, Mention, stated_relations};
+use super::{EntityKind, EntityOfHits, Extractor, Gazetteer, Mention, round_confidence, unite};
 use crate::domain::draft::identity;
+use crate::domain::kinds::ValuePattern;
 use crate::domain::naming::{self, Indicator};
 use crate::domain::node::NodeType;
-use crate::domain::staging::{ExtractedEntity, ExtractedRelation, Extraction};
+use crate::domain::staging::{ExtractedEntity, Extraction};
 use crate::domain::stix::pattern::{Observable, comparison, literal, pattern};
 
 /// Maximum characters of the text quoted as reasoning.
@@ -21,11 +19,9 @@ const WEAK: f64 = 0.5;
 /// All entities that the rules find in a text.
 pub fn entities_of(text: &str) -> Extraction {
     let hits = Extractor::shared().extract(text);
-    let mut found = EntityCollector::default();
-    let places: Vec<usize> = hits.iter().map(|hit| found.add(text, hit)).collect();
-    let relations = relations(text, &hits, &places, &found.entities);
+    let (found, relations) = unite::<CountedEntity>(text, &hits);
     let mut extraction = Extraction {
-        entities: found.finish(),
+        entities: found.into_iter().map(CountedEntity::finish).collect(),
         relations,
         warnings: Vec::new(),
     };
@@ -74,39 +70,13 @@ pub fn indicator_properties(indicator: &Indicator) -> Map<String, Value> {
 
 /// The STIX pattern that matches a value of this kind; `None` for kinds without an observable.
 pub fn stix_pattern(kind: EntityKind, value: &str) -> Option<String> {
-    let observable = match kind {
-        EntityKind::Ipv4 => Observable::Ipv4,
-        EntityKind::Ipv6 => Observable::Ipv6,
-        EntityKind::Cidr if value.contains(':') => Observable::Ipv6,
-        EntityKind::Cidr => Observable::Ipv4,
-        EntityKind::Domain => Observable::Domain,
-        EntityKind::Url => Observable::Url,
-        EntityKind::Email => Observable::Email,
-        EntityKind::Md5 => Observable::Md5,
-        EntityKind::Sha1 => Observable::Sha1,
-        EntityKind::Sha256 => Observable::Sha256,
-        EntityKind::Sha512 => Observable::Sha512,
-        EntityKind::FileName => Observable::FileName,
-        EntityKind::FilePath => return path_pattern(value),
-        EntityKind::RegistryKey => Observable::RegistryKey,
-        EntityKind::Asn => Observable::AutonomousSystem,
-        EntityKind::Bitcoin
-        | EntityKind::YaraRule
-        | EntityKind::SigmaRule
-        | EntityKind::Cve
-        | EntityKind::Cwe
-        | EntityKind::Capec
-        | EntityKind::AttckTechnique
-        | EntityKind::AttckTactic
-        | EntityKind::AttckGroup
-        | EntityKind::AttckSoftware
-        | EntityKind::AttckMitigation
-        | EntityKind::AttckCampaign
-        | EntityKind::Actor
-        | EntityKind::Tool
-        | EntityKind::Malware => return None,
-    };
-    pattern(observable, value)
+    match kind.row().pattern {
+        ValuePattern::Compare(observable) => pattern(observable, value),
+        ValuePattern::Network if value.contains(':') => pattern(Observable::Ipv6, value),
+        ValuePattern::Network => pattern(Observable::Ipv4, value),
+        ValuePattern::FilePath => path_pattern(value),
+        ValuePattern::None => None,
+    }
 }
 
 /// The pattern of a file in its directory (STIX 2.1 section 6.7: `parent_directory_ref`).
@@ -132,56 +102,55 @@ fn path_pattern(path: &str) -> Option<String> {
     ))
 }
 
-#[derive(Default)]
-struct EntityCollector {
-    entities: Vec<ExtractedEntity>,
-    by_identity: HashMap<String, usize>,
-    mentions: Vec<u32>,
+/// An entity and the number of its hits.
+struct CountedEntity {
+    entity: ExtractedEntity,
+    mentions: u32,
 }
 
-impl EntityCollector {
-    /// Adds a hit; returns the position of its entity.
-    fn add(&mut self, text: &str, hit: &Mention) -> usize {
-        let mut fresh = of_hit(hit);
-        let confidence = round_confidence(hit.confidence);
-        match self.by_identity.entry(fresh.identity.clone()) {
-            Slot::Occupied(at) => {
-                let at = *at.get();
-                if let Some(known) = self.entities.get_mut(at) {
-                    known.confidence = known.confidence.max(confidence);
-                }
-                if let Some(count) = self.mentions.get_mut(at) {
-                    *count += 1;
-                }
-                at
-            }
-            Slot::Vacant(free) => {
-                let at = *free.insert(self.entities.len());
-                let quoted: String = hit.text(text).chars().take(QUOTED).collect();
-                fresh.reasoning = format!("rule {} matched {quoted:?}", hit.rule);
-                fresh.confidence = confidence;
-                fresh.span = Some((hit.span.start, hit.span.end));
-                self.entities.push(fresh);
-                self.mentions.push(1);
-                at
-            }
-        }
+impl EntityOfHits for CountedEntity {
+    type Key = String;
+
+    fn of_hit(hit: &Mention) -> Self {
+        let mut entity = of_hit(hit);
+        entity.confidence = round_confidence(hit.confidence);
+        Self { entity, mentions: 1 }
     }
 
-    fn finish(mut self) -> Vec<ExtractedEntity> {
-        for (entity, mentions) in self.entities.iter_mut().zip(self.mentions) {
-            if mentions > 1 {
-                entity.reasoning.push_str(&format!(" ({mentions} mentions)"));
-            }
-            if entity.confidence < WEAK {
-                let note = format!(
-                    "weak: a private, reserved or ambiguous value ({})",
-                    entity.confidence
-                );
-                entity.warnings.push(note);
-            }
+    fn key(&self) -> String {
+        self.entity.identity.clone()
+    }
+
+    fn begin(&mut self, text: &str, hit: &Mention) {
+        let quoted: String = hit.text(text).chars().take(QUOTED).collect();
+        self.entity.reasoning = format!("rule {} matched {quoted:?}", hit.rule);
+        self.entity.span = Some((hit.span.start, hit.span.end));
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.entity.confidence = self.entity.confidence.max(other.entity.confidence);
+        self.mentions += other.mentions;
+    }
+
+    fn confidence(&self) -> f64 {
+        self.entity.confidence
+    }
+}
+
+impl CountedEntity {
+    fn finish(self) -> ExtractedEntity {
+        let Self { mut entity, mentions } = self;
+        if mentions > 1 {
+            entity.reasoning.push_str(&format!(" ({mentions} mentions)"));
         }
-        self.entities
+        if entity.confidence < WEAK {
+            let note = format!(
+                "weak: a private, reserved or ambiguous value ({})",
+                entity.confidence
+            );
+            entity.warnings.push(note);
+        }
+        entity
     }
 }
 
@@ -253,38 +222,6 @@ fn insert(properties: &mut Map<String, Value>, key: &str, values: impl IntoItera
     if !values.is_empty() {
         properties.insert(key.into(), values.into());
     }
-}
-
-fn relations(
-    text: &str,
-    hits: &[Mention],
-    places: &[usize],
-    entities: &[ExtractedEntity],
-) -> Vec<ExtractedRelation> {
-    let mut seen = HashSet::new();
-    let mut relations = Vec::new();
-    for stated in stated_relations(text, hits) {
-        let (Some(&source), Some(&target)) = (places.get(stated.subject), places.get(stated.object)) else {
-            continue;
-        };
-        if source == target || !seen.insert((source, stated.verb, target)) {
-            continue;
-        }
-        let sure = |at: usize| entities.get(at).map_or(0.0, |entity| entity.confidence);
-        relations.push(ExtractedRelation {
-            source,
-            target,
-            relationship: stated.verb.as_str().to_owned(),
-            proof: text.get(stated.sentence).unwrap_or_default().trim().to_owned(),
-            confidence: sure(source).min(sure(target)),
-        });
-    }
-    relations
-}
-
-/// Two decimals are the precision of the rules; also avoids 0.949999988 for 0.95.
-fn round_confidence(confidence: f32) -> f64 {
-    (f64::from(confidence) * 100.0).round() / 100.0
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::collections::hash_map;
 use std::sync::LazyLock;
 
-use super::kind::EntityKind;
+use crate::domain::kinds::EntityKind;
 
 const DATA: &str = include_str!("../../../assets/gazetteer.csv");
 

@@ -10,31 +10,26 @@
 //! Hits are not judged: a private address or a well-known host is reported with its confidence. Entities in one
 //! sentence are related only if the sentence states it ([`stated_relations`]).
 
-mod bitcoin;
 mod context;
 mod doubt;
 mod dual_use;
 mod entities;
-mod files;
 mod gazetteer;
-mod hash;
-mod host;
-mod identifiers;
 mod introductions;
-mod kind;
 mod markings;
+mod mention;
 mod names;
-mod network;
 mod overlap;
-mod paths;
 mod phrases;
 mod question;
 mod refang;
 mod relations;
-mod rule_names;
+mod rules;
 mod scan;
 mod source;
-mod url;
+mod token;
+mod unite;
+mod word_lists;
 
 #[cfg(test)]
 mod tests;
@@ -44,15 +39,18 @@ use std::sync::LazyLock;
 pub use dual_use::mark_dual_use;
 pub use entities::{entities_of, entity_of_name, indicator_properties, stix_pattern};
 pub use gazetteer::{Entry, Gazetteer, canonical_name};
-pub use kind::{EntityKind, Mention};
 pub use markings::{sensitivity, tlp_hint};
+pub use mention::Mention;
 pub use question::{QuestionFilters, question_filters};
 pub use refang::{defang, refang};
 pub use relations::{StatedRelation, Verb, stated_relations};
+pub(in crate::domain) use unite::{EntityOfHits, round_confidence, unite};
 
 use names::NameFinder;
 use refang::RefangedText;
 use source::Source;
+
+pub use super::kinds::EntityKind;
 
 /// The compiled rules; build once, use from any thread.
 #[derive(Debug)]

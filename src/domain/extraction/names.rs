@@ -9,10 +9,11 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind};
 
 use super::gazetteer::{Gazetteer, Mode};
-use super::kind::EntityKind;
+use super::rules::rule_names;
 use super::source::Source;
-use super::{context, introductions, rule_names};
+use super::{context, introductions};
 use crate::domain::cursor::Cursor;
+use crate::domain::kinds::EntityKind;
 use introductions::{IntroducedName, ResolvedName};
 
 /// Words that trigger the search for a detection rule's name.

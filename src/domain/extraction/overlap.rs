@@ -1,6 +1,6 @@
 //! Resolves overlapping hits: the longest wins, then the most confident.
 
-use super::kind::Mention;
+use super::mention::Mention;
 
 /// Sorts hits by span and removes overlaps.
 pub(super) fn resolve(mut hits: Vec<Mention>) -> Vec<Mention> {

@@ -44,37 +44,6 @@ const VERBS: &[(Verb, &str, &str)] = &[
 const LABEL: &str = r"(?:threat |ransomware |hacking |hacker |espionage )?(?:group|gang|actors?|operators?|affiliates?|hackers|ransomware|malware|backdoor|trojan|loader|implant|campaign|collective|team|vulnerability|flaw|tool|framework|botnet|wiper|dropper)";
 const AUX: &str = r"(?:(?:has|have|had|is|are|was|were|been|also|often|frequently|commonly|recently|then|subsequently|primarily|actively|typically|previously|repeatedly|observed|seen|known|to) )*";
 const FILLER: &str = r"(?:(?:the|a|an|its|their|both|custom|new|known|popular|modular|malicious|public|publicly available|open-source|commercial|legitimate|critical|zero-day|command-and-control|c2|malware|tools?|backdoors?|ransomware|trojan|loader|implant|wiper|server|servers|at|domain|address|ip|host|vulnerability|flaw|technique|techniques|framework|payload|file|called|named|dubbed|known as|such as|including|like|tracked as|group|actor|threat|credential|dumping|dumper|variant|of|post-exploitation|remote access|infostealer|stealer) )*";
-/// Words before a name that keep it from being the subject of the following verb.
-pub(super) const NOT_A_SUBJECT: &[&str] = &[
-    "unlike",
-    "against",
-    "like",
-    "than",
-    "by",
-    "with",
-    "from",
-    "behind",
-    "about",
-    "to",
-    "for",
-    "on",
-    "of",
-    "versus",
-    "as",
-    "at",
-    "found",
-    "saw",
-    "identified",
-    "track",
-    "tracks",
-    "tracked",
-    "analyzed",
-    "analysed",
-    "mimic",
-    "into",
-    "via",
-    "through",
-];
 /// Nouns such that "<noun> of <name>" acts on behalf of the name.
 pub(super) const MEMBERS: &[&str] = &[
     "operators",

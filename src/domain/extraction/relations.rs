@@ -7,12 +7,14 @@
 use serde::Serialize;
 use std::ops::Range;
 
+use super::word_lists::NOT_A_SUBJECT;
 use crate::domain::node::wire_enum;
 
 use super::doubt::is_doubtful;
-use super::kind::{EntityKind, Mention};
-use super::phrases::{ALIAS, CLAUSE, LISTED, MEMBERS, NOT_A_SUBJECT, PATTERNS, RelationPattern};
+use super::mention::Mention;
+use super::phrases::{ALIAS, CLAUSE, LISTED, MEMBERS, PATTERNS, RelationPattern};
 use super::source::is_one_of;
+use crate::domain::kinds::EntityKind;
 
 wire_enum! {
     /// The relationship of the subject to the object.
@@ -166,7 +168,7 @@ fn is_subject(text: &str, hit: &Mention) -> bool {
         return true;
     };
     let member = word == "of" && is_one_of(previous, MEMBERS);
-    member || !(is_one_of(word, NOT_A_SUBJECT) || word.ends_with("ing"))
+    member || !(is_one_of(word, &NOT_A_SUBJECT) || word.ends_with("ing"))
 }
 
 /// In `APT28 (Fancy Bear) uses`, the name before the parenthesis is the subject.

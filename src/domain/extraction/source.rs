@@ -4,8 +4,9 @@
 
 use std::ops::Range;
 
-use super::kind::{EntityKind, Mention};
+use super::mention::Mention;
 use super::refang::RefangedText;
+use crate::domain::kinds::EntityKind;
 
 /// The refanged text and the hits so far.
 pub(super) struct Source<'t> {

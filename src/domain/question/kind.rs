@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::domain::kinds::StixRow;
 use crate::domain::node::NodeType;
 
 /// A kind of node, as people ask for it.
@@ -36,15 +37,17 @@ impl Kind {
 
     /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type.
     pub fn of(node_type: NodeType, stix_type: Option<&str>) -> Option<Self> {
-        match (node_type, stix_type) {
-            (NodeType::Actor, Some("campaign")) => Some(Kind::Campaign),
-            (NodeType::Actor, _) => Some(Kind::Group),
-            (NodeType::Tool, _) => Some(Kind::Software),
-            (NodeType::Attck, Some("course-of-action")) => Some(Kind::Mitigation),
-            (NodeType::Attck, _) => Some(Kind::Technique),
-            (NodeType::Cve | NodeType::Vulnerability, _) => Some(Kind::Vulnerability),
-            (NodeType::Ioc, _) => Some(Kind::Indicator),
-            (NodeType::Osint, _) => None,
+        let of_type = stix_type.and_then(StixRow::of).map(|row| row.asked);
+        if let Some(kind) = of_type.filter(|kind| kind.node_types().contains(&node_type)) {
+            return Some(kind);
+        }
+        match node_type {
+            NodeType::Actor => Some(Kind::Group),
+            NodeType::Tool => Some(Kind::Software),
+            NodeType::Attck => Some(Kind::Technique),
+            NodeType::Cve | NodeType::Vulnerability => Some(Kind::Vulnerability),
+            NodeType::Ioc => Some(Kind::Indicator),
+            NodeType::Osint => None,
         }
     }
 

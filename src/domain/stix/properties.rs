@@ -1,9 +1,8 @@
-//! Maps a STIX object to its node type, name and `properties`.
+//! Maps a STIX object to the `properties` of its node. Node types and names: `domain/kinds.rs`.
 
 use serde_json::{Map, Value};
 
-use super::object::{flag, text, texts};
-use crate::domain::node::NodeType;
+use super::object::{text, texts};
 
 /// Properties copied from the object under the same name.
 const COPIED: &[&str] = &[
@@ -30,34 +29,8 @@ const COPIED: &[&str] = &[
     "x_mitre_is_subtechnique",
 ];
 
-/// The node type of a supported STIX object.
-pub fn node_type(stix_type: &str, object: &Map<String, Value>) -> NodeType {
-    match stix_type {
-        "threat-actor" | "intrusion-set" | "campaign" => NodeType::Actor,
-        "malware" | "tool" => NodeType::Tool,
-        "vulnerability" if carries_cve(object) => NodeType::Cve,
-        "vulnerability" => NodeType::Vulnerability,
-        "indicator" => NodeType::Ioc,
-        _ => NodeType::Attck,
-    }
-}
-
-/// The name of an object's node; `None` if the type requires a name and the object has none. For a type without a
-/// required name the fallback is an indicator's pattern, or an alias, sample or id of a malware instance (whose name
-/// is optional, STIX 2.1 section 4.11).
-pub fn name_of(kind: &str, object: &Map<String, Value>) -> Option<String> {
-    let name = text(object, "name").filter(|name| !name.trim().is_empty());
-    if let Some(name) = name {
-        return Some(name.to_owned());
-    }
-    match kind {
-        "indicator" => Some(text(object, "pattern").unwrap_or_default().to_owned()),
-        "malware" if !flag(object, "is_family") => Some(nameless_malware(object)),
-        _ => None,
-    }
-}
-
-fn nameless_malware(object: &Map<String, Value>) -> String {
+/// What a malware instance without a name is called.
+pub(in crate::domain) fn nameless_malware(object: &Map<String, Value>) -> String {
     let aliases = ["aliases", "x_mitre_aliases"];
     let alias = aliases.iter().find_map(|key| texts(object, key).next());
     let sample = texts(object, "sample_refs").next();
@@ -151,7 +124,8 @@ fn references(object: &Map<String, Value>) -> impl Iterator<Item = &Map<String, 
     list.into_iter().flatten().filter_map(Value::as_object)
 }
 
-fn carries_cve(object: &Map<String, Value>) -> bool {
+/// Whether an object is about one CVE: its name is the id, or it refers to it.
+pub(in crate::domain) fn carries_cve(object: &Map<String, Value>) -> bool {
     let referenced = references(object)
         .filter_map(|r| text(r, "external_id"))
         .any(is_cve);
@@ -166,33 +140,4 @@ pub fn is_cve(text: &str) -> bool {
         part.is_some_and(|part| part.len() >= least && part.bytes().all(|b| b.is_ascii_digit()))
     };
     cve && digits(parts.next(), 4) && digits(parts.next(), 4)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_vulnerability_with_a_cve_id_is_a_cve() {
-        for (object, want) in [
-            (json!({"name": "CVE-2024-3094"}), NodeType::Cve),
-            (
-                json!({"name": "xz", "external_references": [{"source_name": "cve", "external_id": "CVE-2024-3094"}]}),
-                NodeType::Cve,
-            ),
-            (json!({"name": "CVE-2024"}), NodeType::Vulnerability),
-            (
-                json!({"name": "a CVE-2024-3094 variant"}),
-                NodeType::Vulnerability,
-            ),
-        ] {
-            assert_eq!(
-                node_type("vulnerability", object.as_object().unwrap()),
-                want,
-                "{object}"
-            );
-        }
-    }
 }

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use super::rare::{RareQuery, holders_of_rare};
-use crate::domain::stix::ingest::NODE_TYPES;
+use crate::domain::kinds::STIX_TYPES;
 use crate::search::document::{CompiledFilter, KeyKind, is_entity};
 use crate::search::error::SearchError;
 use crate::search::keyword::Keywords;
@@ -200,8 +200,8 @@ impl NameMatches {
             found.extend(keywords.with_prefix(&canonical_key(word), allowed, MAX_COMPLETIONS)?);
         }
         if Uuid::try_parse(word).is_ok() {
-            for kind in NODE_TYPES {
-                let carriers = keywords.with_key(&format!("{kind}--{word}"), allowed)?;
+            for row in &STIX_TYPES {
+                let carriers = keywords.with_key(&format!("{}--{word}", row.stix), allowed)?;
                 found.extend(carriers.into_iter().map(|found| found.node));
             }
         }

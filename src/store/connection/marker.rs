@@ -336,7 +336,7 @@ mod tests {
         let ended = Command::new(std::env::current_exe().unwrap())
             .args([
                 "--exact",
-                "store::marker::tests::syncs_without_a_thread",
+                "store::connection::marker::tests::syncs_without_a_thread",
                 "--ignored",
                 "--nocapture",
             ])

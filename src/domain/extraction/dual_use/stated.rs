@@ -9,6 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::super::doubt::{doubts, is_doubtful};
+use super::super::word_lists::OF_SUBJECT;
 use crate::domain::with_ascii_edges;
 
 /// Words for what may be done with a program, as a verb before its name and as a participle.
@@ -54,26 +55,6 @@ const MENTIONS: &str = "describ|document|report|mention|monitor|detect|investiga
 /// Verbs behind which stands what others found out.
 const FINDINGS: &str = "said|says?|found|finds?|observed|saw|see|seen|reported|reports?|noted|noticed|believes?|assess(?:ed)?|\
     confirmed|discovered|determined|learned|revealed|showed|identified|detected|stated?";
-/// Doubts that hold for all that a subject does, and those that stand beside a whole sentence.
-const OF_SUBJECT: &[&str] = &[
-    "may",
-    "might",
-    "could",
-    "would",
-    "should",
-    "can",
-    "cannot",
-    "allegedly",
-    "reportedly",
-    "possibly",
-    "perhaps",
-    "likely",
-    "unlikely",
-    "suspected",
-    "claims",
-    "claimed",
-    "hypothetical",
-];
 const OF_SENTENCE: &[&str] = &[
     "allegedly",
     "reportedly",
@@ -340,7 +321,7 @@ impl UsePatterns {
 /// Whether a doubt that holds for all that the subject does stands behind it.
 fn is_subject_doubted(before: &str, within: Range<usize>) -> bool {
     doubts(before).any(|doubt| {
-        let is_behind = within.contains(&doubt.start) && is_one_of(before, &doubt, OF_SUBJECT);
+        let is_behind = within.contains(&doubt.start) && is_one_of(before, &doubt, &OF_SUBJECT);
         let rest = before
             .get(doubt.end..within.end.max(doubt.end))
             .unwrap_or_default();

@@ -1,6 +1,8 @@
 use proptest::prelude::*;
 use serde_json::json;
 
+use std::collections::HashSet;
+
 use super::*;
 use crate::domain::stix::pattern::is_well_formed;
 

@@ -28,6 +28,7 @@ use super::schema::StixValidator;
 pub use super::skip_report::{
     MarkedSkips, SkipReport, SkippedObject, SkippedSize, SkippedType, SkipsByMarking,
 };
+use crate::domain::kinds::StixRow;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::packing::pack;
 use crate::domain::passage::passage_of;
@@ -150,24 +151,6 @@ impl StixPlan {
     }
 }
 
-/// The STIX types whose objects become nodes.
-pub const NODE_TYPES: [&str; 9] = [
-    "threat-actor",
-    "intrusion-set",
-    "campaign",
-    "malware",
-    "tool",
-    "vulnerability",
-    "attack-pattern",
-    "course-of-action",
-    "indicator",
-];
-
-/// Whether objects of a STIX type become nodes.
-pub fn is_node_type(stix_type: &str) -> bool {
-    NODE_TYPES.contains(&stix_type)
-}
-
 /// Sorts the objects of a bundle for the store; `known` are markings received earlier.
 pub fn plan(objects: Objects, defaults: StixDefaults, known: Markings) -> StixPlan {
     let mut planning = StixPlanning::begin(objects, defaults, known);
@@ -238,21 +221,21 @@ impl Planner {
             at,
             tlp: self.level_of(&object),
         };
-        if kind != "relationship" && !is_node_type(&kind) {
+        let row = StixRow::of(&kind);
+        if row.is_none() && kind != "relationship" {
             self.unsupported.push((id, placed));
             return;
         }
-        if kind == "relationship"
+        if row.is_none()
             && let Some(reason) = outside_the_graph(&object)
         {
             self.plan.skip(placed.size(), &kind, &reason);
             return;
         }
         let taken = self.check_object(object).and_then(|checked| {
-            if kind == "relationship" {
-                self.plan.relationships.push(self.relationship(&checked));
-            } else {
-                self.plan.nodes.push(self.node(&kind, &checked)?);
+            match row {
+                Some(row) => self.plan.nodes.push(self.node(row, &checked)?),
+                None => self.plan.relationships.push(self.relationship(&checked)),
             }
             self.note_markings(&id, &checked);
             self.refer(&checked.raw);
@@ -289,9 +272,9 @@ impl Planner {
             .skip_invalid(size, &dropped.kind, &dropped.id, dropped.reason);
     }
 
-    fn node(&self, kind: &str, checked: &CheckedObject) -> Result<StixNode, String> {
+    fn node(&self, row: &StixRow, checked: &CheckedObject) -> Result<StixNode, String> {
         let raw = &checked.raw;
-        let name = properties::name_of(kind, raw).ok_or("name: must not be empty")?;
+        let name = row.name_of(raw).ok_or("name: must not be empty")?;
         let inactive = flag(raw, "revoked") || flag(raw, "x_mitre_deprecated");
         let mut properties = Value::Object(properties::of_node(raw)).to_string();
         // The buffer of a growing string has up to twice the capacity needed.
@@ -299,7 +282,7 @@ impl Planner {
         Ok(StixNode {
             stix_id: text(raw, "id").unwrap_or_default().to_owned(),
             modified: modified_of(raw).unwrap_or(self.defaults.now),
-            node_type: properties::node_type(kind, raw),
+            node_type: row.node_type(raw),
             name,
             description: text(raw, "description").unwrap_or_default().to_owned(),
             source: self.source_of(raw, checked.tlp),
@@ -491,7 +474,9 @@ impl Planner {
 fn outside_the_graph(relationship: &Map<String, Value>) -> Option<String> {
     ["source_ref", "target_ref"].into_iter().find_map(|end| {
         let kind = text(relationship, end).and_then(type_of_id)?;
-        (!is_node_type(kind)).then(|| format!("{end}: {kind} objects are not nodes"))
+        StixRow::of(kind)
+            .is_none()
+            .then(|| format!("{end}: {kind} objects are not nodes"))
     })
 }
 

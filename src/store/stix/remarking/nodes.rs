@@ -9,6 +9,7 @@ use surrealdb::types::{Bytes, SurrealValue};
 use uuid::Uuid;
 
 use super::{Cause, Marking, Release, RemarkedObject};
+use crate::domain::kinds::StixRow;
 use crate::domain::stix::{marking, object, properties};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::connect::StoreError;
@@ -101,7 +102,7 @@ fn own_words_only(node: &mut NodeRow, object: &RemarkedObject, authors: &Authors
     node.source = author.map_or_else(|| properties::cited_source(raw), |(name, _)| name.clone());
     if node.evidence.len() > 1 {
         let kind = object::text(raw, "type").unwrap_or_default();
-        if let Some(name) = properties::name_of(kind, raw) {
+        if let Some(name) = StixRow::of(kind).and_then(|row| row.name_of(raw)) {
             node.name = name;
         }
         node.description = object::text(raw, "description").unwrap_or_default().to_owned();

@@ -9,6 +9,7 @@ pub(super) use self::evidence::{Level, NoteAnswer, QuestionAnswers};
 pub(super) use self::walk::Stop;
 use super::graph::{MemoryGraph, Slot};
 use crate::domain::extraction::Gazetteer;
+use crate::domain::kinds::EntityKind;
 use crate::domain::node::NodeType;
 use crate::domain::question::{Kind, ModelReading, Name, ParsedQuestion, QuestionPlan, name_similarity};
 
@@ -135,21 +136,11 @@ impl MemoryGraph {
 
 /// The kind of an entity as questions ask for it; `None` for one that no question asks for.
 fn kind_of(entity_type: &str) -> Option<Kind> {
-    let kind = match entity_type {
-        "actor" => Kind::Group,
-        "campaign" => Kind::Campaign,
-        "malware" | "tool" => Kind::Software,
-        "attack_pattern" => Kind::Technique,
-        "course_of_action" => Kind::Mitigation,
-        "cve" | "cwe" | "vulnerability" => Kind::Vulnerability,
-        "ipv4" | "ipv6" | "cidr" | "domain" | "url" | "email" | "md5" | "sha1" | "sha256" | "sha512"
-        | "file_name" | "file_path" | "registry_key" | "asn" | "bitcoin" | "yara_rule" | "sigma_rule" => {
-            Kind::Indicator
-        }
-        _ if is_sponsor(entity_type) => Kind::Group,
-        _ => return None,
-    };
-    Some(kind)
+    match EntityKind::of_local(entity_type) {
+        Some(kind) => kind.row().asked,
+        None if entity_type == "vulnerability" => Some(Kind::Vulnerability),
+        None => is_sponsor(entity_type).then_some(Kind::Group),
+    }
 }
 
 /// Whether an entity of this type is an indicator, such as an address or the name of a file.

@@ -4,15 +4,15 @@
 //! T5000. `TA` with four digits starting with 0 is a tactic, never an actor. Vendor designators (`UNC2452`, `TA505`,
 //! `Storm-0558`) are actors even if no list has them.
 
-use super::kind::EntityKind;
-use super::scan::{DASH, DIGIT, DOT, Token};
-use super::source::{Source, is_one_of};
+use super::super::source::{Source, is_one_of};
+use super::super::token::{DASH, DIGIT, DOT, Token};
+use crate::domain::kinds::EntityKind;
 
 /// Numbers that look like an autonomous system but are not: an IBM computer, standards, protocols.
 const NOT_AN_ASN: &[u32] = &[400, 9100, 9120, 9001];
 
 /// Finds an identifier that starts with letters.
-pub(super) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let letters = part.text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (Some(prefix), Some(rest)) = (part.text.get(..letters), part.text.get(letters..)) else {
         return false;
@@ -174,7 +174,7 @@ fn asn(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, number: &str) ->
 }
 
 /// Numbers identified by the preceding word: `ASN 12345`, `CVE 2021-44228`, `APT 41`.
-pub(super) fn numbers(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn numbers(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     if !part.is_only(DIGIT | DASH) || part.has(DOT) || part.text.len() > 12 {
         return false;
     }

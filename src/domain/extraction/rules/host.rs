@@ -5,54 +5,11 @@
 //! is a file. Code (`obj.name`, `System.IO`), sentences joined without a space (`done.It`) and products (`ASP.NET`)
 //! are neither. A defanged name is always a domain.
 
+use super::super::source::Source;
+use super::super::token::{AT, Token};
 use super::files;
-use super::kind::EntityKind;
-use super::scan::{AT, Token};
-use super::source::{Source, is_one_of};
+use crate::domain::kinds::EntityKind;
 
-/// Top-level domains that are primarily file extensions.
-const FILE_TLDS: &[&str] = &[
-    "zip", "sh", "py", "rs", "md", "so", "mov", "cab", "inc", "dot", "map", "pub", "java", "ps", "bin", "tf",
-    "vi", "pm", "mm", "mk", "docs", "prof", "ini", "cpp", "csh", "bat", "ax", "cmd", "hiv",
-];
-/// Services under those top-level domains that do occur in reports.
-const KNOWN_HOSTS: &[&str] = &[
-    "transfer.sh",
-    "bashupload.sh",
-    "docs.rs",
-    "notion.so",
-    "starship.rs",
-    "raw.sh",
-    "get.sh",
-    "temp.sh",
-    "oshi.at",
-];
-/// Words that make the following (or preceding) name a domain.
-const HOST_WORDS: &[&str] = &[
-    "domain",
-    "domains",
-    "site",
-    "sites",
-    "website",
-    "host",
-    "hosts",
-    "hosted",
-    "c2",
-    "c&c",
-    "server",
-    "servers",
-    "resolves",
-    "resolved",
-    "visit",
-    "hostname",
-    "subdomain",
-    "dns",
-    "registered",
-    "fqdn",
-    "beacons",
-    "beaconed",
-    "contacts",
-];
 /// Top-level domains that are source-file extensions after a directory (`src/demo.cc`).
 const SOURCE_TLDS: &[&str] = &["cc", "in", "am", "ml", "la", "st", "ps", "fun", "rs", "is", "pl"];
 /// Typical names of objects in code.
@@ -126,7 +83,7 @@ const NOT_A_HOST: &[&str] = &[
 const SPECIAL_TLDS: &[&str] = &["example", "bit", "bazar", "i2p"];
 
 /// Classifies a dotted part; returns whether it is a host.
-pub(super) fn find_dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn find_dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let defanged = source.is_defanged(&part.span());
     let lower = part.text.to_lowercase();
     let extension = lower.rsplit('.').next().unwrap_or_default();
@@ -142,32 +99,6 @@ pub(super) fn find_dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     }
     source.push(EntityKind::Domain, lower, part.span(), "domain", confidence);
     true
-}
-
-/// Whether a top-level domain is primarily a file extension, and nothing indicates a host.
-pub(super) fn is_file_first(source: &Source<'_>, part: &Token<'_>, extension: &str) -> bool {
-    if !FILE_TLDS.contains(&extension) || is_one_of(part.text, KNOWN_HOSTS) {
-        return false;
-    }
-    let labels = part.text.split('.').count();
-    // `www.gov.md` has more labels than a file has extensions.
-    let deep = labels > 2
-        && (part.text.starts_with("www.")
-            || !part.text.contains(".tar.") && is_public_second_level(part.text));
-    let named = source
-        .previous_words(part.start)
-        .take(2)
-        .any(|word| is_one_of(word, HOST_WORDS))
-        || source
-            .after(part.end(), 24)
-            .split_whitespace()
-            .next()
-            .is_some_and(|word| is_one_of(word.trim_end_matches(['.', ',']), HOST_WORDS));
-    !(deep || named)
-}
-
-fn is_public_second_level(text: &str) -> bool {
-    psl::suffix_str(&text.to_lowercase()).is_some_and(|suffix| suffix.contains('.'))
 }
 
 /// Whether a name can be registered under a public suffix.

@@ -2,10 +2,10 @@
 //!
 //! A URL is one hit: its host and file name are not reported separately.
 
-use super::kind::EntityKind;
-use super::scan::Token;
-use super::source::Source;
+use super::super::source::Source;
+use super::super::token::Token;
 use super::{host, network};
+use crate::domain::kinds::EntityKind;
 
 const SCHEMES: &[&str] = &[
     "http", "https", "ftp", "ftps", "sftp", "tftp", "tcp", "udp", "ws", "wss", "ssh", "smb", "ldap", "ldaps",
@@ -15,7 +15,7 @@ const SCHEMES: &[&str] = &[
 const MAX_URL_LENGTH: usize = 8192;
 
 /// Finds the first URL in the token; returns its end.
-pub(super) fn find(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
+pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
     let colon = token.text.find("://")?;
     let scheme_len = token
         .text
@@ -163,7 +163,7 @@ fn starts_url(text: &str) -> bool {
 }
 
 /// Finds a mail address, or the host after an `@`; returns whether it found anything.
-pub(super) fn email(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn email(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let Some((local, domain)) = part.text.rsplit_once('@') else {
         return false;
     };

@@ -4,11 +4,12 @@
 //! capitalised (`Program Files`, `Windows NT`), or if a capitalised name ends in a known extension. Prose after a
 //! path does not look like that.
 
+use super::super::source::Source;
+use super::super::token::Token;
+use super::super::word_lists::UNIX_ROOTS;
 use super::files;
-use super::kind::EntityKind;
-use super::scan::Token;
-use super::source::Source;
 use crate::domain::cursor::Cursor;
+use crate::domain::kinds::EntityKind;
 
 /// Registry hives by name and abbreviation.
 const HIVES: &[(&str, &str)] = &[
@@ -30,44 +31,12 @@ const BARE_KEYS: &[&str] = &[
     "software\\policies\\",
     "system\\currentcontrolset\\",
 ];
-/// First components of absolute Unix paths.
-const UNIX_ROOTS: &[&str] = &[
-    "bin",
-    "boot",
-    "dev",
-    "etc",
-    "home",
-    "lib",
-    "lib64",
-    "media",
-    "mnt",
-    "opt",
-    "proc",
-    "root",
-    "run",
-    "sbin",
-    "srv",
-    "sys",
-    "tmp",
-    "usr",
-    "var",
-    "Users",
-    "Library",
-    "System",
-    "Applications",
-    "private",
-    "Volumes",
-    "data",
-    "sdcard",
-    "storage",
-    "vendor",
-];
 const MAX_PATH_LENGTH: usize = 1024;
 /// Prefix of an environment variable in PowerShell.
 const ENVIRONMENT: &str = "$env:";
 
 /// Finds a path or key with backslashes; returns its end.
-pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
+pub(in crate::domain::extraction) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
     let text = token
         .text
         .get(..token.text.len().min(MAX_PATH_LENGTH))
@@ -333,7 +302,7 @@ fn has_known_extension(name: &str) -> bool {
 }
 
 /// Finds an absolute or home-relative Unix path that is the whole token.
-pub(super) fn unix(source: &mut Source<'_>, token: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn unix(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     let text = token.text.split(':').next().unwrap_or_default();
     let text = text.trim_end_matches(['.', '-', '/', '~', '%', '$', '+', '@']);
     let mut components = text.split('/');

@@ -8,9 +8,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::kind::EntityKind;
-use super::scan::Token;
-use super::source::Source;
+use super::super::source::Source;
+use super::super::token::Token;
+use crate::domain::kinds::EntityKind;
 
 static YARA_NAME: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)^\s*(?:rules?|signatures?)?\s*(?:named|called|name|:|-)?\s*(["'“‘`]?)([a-z_][a-z0-9_]{3,127})"#).ok()
@@ -56,7 +56,7 @@ const SIGMA_PREFIXES: &[&str] = &[
 ];
 
 /// Reads the text after the word "YARA".
-pub(super) fn after_yara(source: &mut Source<'_>, end: usize) {
+pub(in crate::domain::extraction) fn after_yara(source: &mut Source<'_>, end: usize) {
     let window = source.after(end, 180);
     let Some(found) = YARA_NAME.as_ref().and_then(|regex| regex.captures(window)) else {
         return;
@@ -78,7 +78,7 @@ pub(super) fn after_yara(source: &mut Source<'_>, end: usize) {
 }
 
 /// Reads the word "rule" at the start of a line, which may be a declaration.
-pub(super) fn at_rule(source: &mut Source<'_>, start: usize) {
+pub(in crate::domain::extraction) fn at_rule(source: &mut Source<'_>, start: usize) {
     let before = source.before(start, 24);
     let line = before.rsplit(['\n', ':', '`']).next().unwrap_or_default();
     if !matches!(
@@ -105,7 +105,7 @@ pub(super) fn at_rule(source: &mut Source<'_>, start: usize) {
 }
 
 /// Reads the text after the word "Sigma".
-pub(super) fn after_sigma(source: &mut Source<'_>, end: usize) {
+pub(in crate::domain::extraction) fn after_sigma(source: &mut Source<'_>, end: usize) {
     let window = source.after(end, 180);
     let id = SIGMA_ID.as_ref().and_then(|regex| regex.captures(window)?.get(1));
     let title = SIGMA_TITLE
@@ -133,7 +133,7 @@ pub(super) fn after_sigma(source: &mut Source<'_>, end: usize) {
 }
 
 /// `logsource:` marks the YAML before it, back to the previous one, as a Sigma rule.
-pub(super) fn at_log_source(source: &mut Source<'_>, start: usize) {
+pub(in crate::domain::extraction) fn at_log_source(source: &mut Source<'_>, start: usize) {
     let window = source.before(start, (start - source.sigma_before).min(1500));
     source.sigma_before = start;
     let offset = start - window.len();
@@ -153,7 +153,7 @@ pub(super) fn at_log_source(source: &mut Source<'_>, start: usize) {
 }
 
 /// Finds a file name in the style of the public Sigma repository; returns whether the part is one.
-pub(super) fn sigma_name(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn sigma_name(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     if !SIGMA_PREFIXES.iter().any(|prefix| part.text.starts_with(prefix)) {
         return false;
     }

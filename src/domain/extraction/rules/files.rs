@@ -1,256 +1,36 @@
 //! File names: a base name with a real-world extension.
 
-use super::host;
-use super::kind::EntityKind;
-use super::scan::Token;
-use super::source::Source;
+use super::super::source::{Source, is_one_of};
+use super::super::token::Token;
+use super::super::word_lists::{EXTENSIONS, HOST_WORDS};
+use crate::domain::kinds::EntityKind;
 
-/// Extensions that are not top-level domains.
-const EXTENSIONS: &[&str] = &[
-    "exe",
-    "dll",
-    "sys",
-    "ocx",
-    "cpl",
-    "scr",
-    "msi",
-    "msp",
-    "mst",
-    "bat",
-    "cmd",
-    "ps1",
-    "psm1",
-    "psd1",
-    "vbs",
-    "vbe",
-    "vba",
-    "js",
-    "jse",
-    "wsf",
-    "wsh",
-    "wsc",
-    "sct",
-    "hta",
-    "lnk",
-    "inf",
-    "reg",
-    "jar",
-    "class",
-    "war",
-    "ear",
-    "jsp",
-    "jspx",
-    "asp",
-    "aspx",
-    "ashx",
-    "asmx",
-    "php",
-    "php3",
-    "php5",
-    "phtml",
-    "cgi",
-    "html",
-    "htm",
-    "mht",
-    "mhtml",
-    "xhtml",
-    "shtml",
-    "chm",
-    "hlp",
-    "doc",
-    "docx",
-    "docm",
-    "dotm",
-    "dotx",
-    "xls",
-    "xlsx",
-    "xlsm",
-    "xlsb",
-    "xlam",
-    "xla",
-    "xll",
-    "xlt",
-    "xltm",
-    "ppt",
-    "pptx",
-    "pptm",
-    "pps",
-    "ppsx",
-    "ppam",
-    "rtf",
-    "odt",
-    "ods",
-    "pdf",
-    "csv",
-    "tsv",
-    "txt",
-    "log",
-    "xml",
-    "xsl",
-    "json",
-    "yml",
-    "yaml",
-    "toml",
-    "ini",
-    "cfg",
-    "conf",
-    "config",
-    "dat",
-    "bin",
-    "tmp",
-    "temp",
-    "bak",
-    "old",
-    "rar",
-    "7z",
-    "gz",
-    "tgz",
-    "tar",
-    "bz2",
-    "xz",
-    "lzma",
-    "iso",
-    "img",
-    "vhd",
-    "vhdx",
-    "vmdk",
-    "vmem",
-    "dmg",
-    "pkg",
-    "deb",
-    "rpm",
-    "apk",
-    "apks",
-    "ipa",
-    "dex",
-    "elf",
-    "ko",
-    "o",
-    "dylib",
-    "db",
-    "sqlite",
-    "mdb",
-    "accdb",
-    "sql",
-    "evtx",
-    "evt",
-    "pcap",
-    "pcapng",
-    "dmp",
-    "mdmp",
-    "gif",
-    "jpg",
-    "jpeg",
-    "png",
-    "bmp",
-    "ico",
-    "svg",
-    "wav",
-    "mp3",
-    "mp4",
-    "avi",
-    "wmv",
-    "eml",
-    "msg",
-    "pst",
-    "ost",
-    "pem",
-    "crt",
-    "cer",
-    "pfx",
-    "p12",
-    "der",
-    "kdbx",
-    "ovpn",
-    "rdp",
-    "lua",
-    "rb",
-    "cs",
-    "cpp",
-    "hpp",
-    "vb",
-    "bas",
-    "frm",
-    "swift",
-    "kt",
-    "ts",
-    "jsx",
-    "tsx",
-    "ipynb",
-    "plist",
-    "service",
-    "timer",
-    "crx",
-    "xpi",
-    "nls",
-    "drv",
-    "efi",
-    "rom",
-    "mui",
-    "ttf",
-    "url",
-    "library-ms",
-    "search-ms",
-    "theme",
-    "settingcontent-ms",
-    "one",
-    "application",
-    "appx",
-    "msix",
-    "appxbundle",
-    "msixbundle",
-    "cab",
-    "ace",
-    "arj",
-    "lzh",
-    "wim",
-    "swf",
-    "fla",
-    "lck",
-    "lock",
-    "pid",
-    "hiv",
-    "sdb",
-    "mof",
-    "xaml",
-    "csproj",
-    "vbproj",
-    "sln",
-    "yar",
-    "yara",
-    "rules",
-    "stix",
-    "nse",
-    "ps1xml",
-    "inc",
-    "tpl",
-    "css",
-    "scss",
-    "vsto",
-    "manifest",
-    "pif",
-    "gadget",
-    "job",
-    "wll",
-    "ax",
-    "tlb",
-    "udl",
-    "dot",
-    "rdg",
-    "nupkg",
-    "whl",
-    "gem",
-    "asar",
-    "jnlp",
-];
 /// Product names that look like script files.
 const PRODUCTS: &[&str] = &[
     "node", "vue", "react", "next", "nuxt", "express", "angular", "three", "d3", "ember", "backbone",
     "chart", "moment", "socket", "nest", "deno", "p5", "discord", "electron", "require", "type",
 ];
 
+/// Top-level domains that are primarily file extensions.
+const FILE_TLDS: &[&str] = &[
+    "zip", "sh", "py", "rs", "md", "so", "mov", "cab", "inc", "dot", "map", "pub", "java", "ps", "bin", "tf",
+    "vi", "pm", "mm", "mk", "docs", "prof", "ini", "cpp", "csh", "bat", "ax", "cmd", "hiv",
+];
+/// Services under those top-level domains that do occur in reports.
+const KNOWN_HOSTS: &[&str] = &[
+    "transfer.sh",
+    "bashupload.sh",
+    "docs.rs",
+    "notion.so",
+    "starship.rs",
+    "raw.sh",
+    "get.sh",
+    "temp.sh",
+    "oshi.at",
+];
+
 /// The confidence that this is a file name; `None` if it is not.
-pub(super) fn confidence(
+pub(in crate::domain::extraction) fn confidence(
     source: &Source<'_>,
     part: &Token<'_>,
     extension: &str,
@@ -264,7 +44,7 @@ pub(super) fn confidence(
     }
     let application = extension == "app" && base.starts_with(|c: char| c.is_uppercase());
     let file = (is_known(extension) || is_library(base)) && !domain
-        || host::is_file_first(source, part, extension)
+        || is_file_first(source, part, extension)
         || application;
     if !file || is_product(base, extension) || is_call(source, part, base, extension) {
         return None;
@@ -272,8 +52,34 @@ pub(super) fn confidence(
     Some(if domain { 0.75 } else { 0.9 })
 }
 
+/// Whether a top-level domain is primarily a file extension, and nothing indicates a host.
+fn is_file_first(source: &Source<'_>, part: &Token<'_>, extension: &str) -> bool {
+    if !FILE_TLDS.contains(&extension) || is_one_of(part.text, KNOWN_HOSTS) {
+        return false;
+    }
+    let labels = part.text.split('.').count();
+    // `www.gov.md` has more labels than a file has extensions.
+    let deep = labels > 2
+        && (part.text.starts_with("www.")
+            || !part.text.contains(".tar.") && is_public_second_level(part.text));
+    let named = source
+        .previous_words(part.start)
+        .take(2)
+        .any(|word| is_one_of(word, &HOST_WORDS))
+        || source
+            .after(part.end(), 24)
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| is_one_of(word.trim_end_matches(['.', ',']), &HOST_WORDS));
+    !(deep || named)
+}
+
+fn is_public_second_level(text: &str) -> bool {
+    psl::suffix_str(&text.to_lowercase()).is_some_and(|suffix| suffix.contains('.'))
+}
+
 /// Whether this is a known file extension (in lower case).
-pub(super) fn is_known(extension: &str) -> bool {
+pub(in crate::domain::extraction) fn is_known(extension: &str) -> bool {
     EXTENSIONS.contains(&extension)
 }
 
@@ -318,7 +124,7 @@ fn is_call(source: &Source<'_>, part: &Token<'_>, base: &str, extension: &str) -
 }
 
 /// Records the file name, including the words before it if the whole name is quoted.
-pub(super) fn push(source: &mut Source<'_>, part: &Token<'_>, confidence: f32) {
+pub(in crate::domain::extraction) fn push(source: &mut Source<'_>, part: &Token<'_>, confidence: f32) {
     let start = quoted_start(source, part).unwrap_or(part.start);
     let span = start..part.end();
     let value = source.text.get(span.clone()).unwrap_or(part.text).to_owned();

@@ -5,12 +5,12 @@
 
 use bech32::primitives::decode::SegwitHrpstring;
 
-use super::kind::EntityKind;
-use super::scan::Token;
-use super::source::Source;
+use super::super::source::Source;
+use super::super::token::Token;
+use crate::domain::kinds::EntityKind;
 
 /// Finds an address that is the whole part.
-pub(super) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let text = part.text;
     let legacy = (26..=35).contains(&text.len()) && text.starts_with(['1', '3']) && is_base58check(text);
     let segwit = (14..=90).contains(&text.len())

@@ -3,59 +3,11 @@
 //! Length alone is not enough: commits are as long as SHA-1, and keys, GUIDs and other fingerprints as long as MD5.
 //! The words before decide.
 
-use super::kind::EntityKind;
-use super::scan::Token;
-use super::source::{Source, is_one_of};
+use super::super::source::{Source, is_one_of};
+use super::super::token::Token;
+use super::super::word_lists::{OTHER_WORDS, REVISION_WORDS};
+use crate::domain::kinds::EntityKind;
 
-/// Words before a 40-digit value that is a revision.
-const REVISION_WORDS: &[&str] = &[
-    "commit",
-    "commits",
-    "git",
-    "revision",
-    "rev",
-    "changeset",
-    "tree",
-    "blob",
-    "parent",
-    "branch",
-    "checkout",
-    "merge",
-    "head",
-    "tag",
-    "cherry",
-];
-/// Words before a hexadecimal value that is not a file hash.
-const OTHER_WORDS: &[&str] = &[
-    "uuid",
-    "guid",
-    "key",
-    "token",
-    "nonce",
-    "salt",
-    "iv",
-    "session",
-    "trace",
-    "request",
-    "ja3",
-    "ja3s",
-    "imphash",
-    "jarm",
-    "seed",
-    "apikey",
-    "secret",
-    "vhash",
-    "etag",
-    "cookie",
-    "id",
-    "password",
-    "mutex",
-    "clientid",
-    "account",
-    "tenant",
-    "transaction",
-    "txid",
-];
 /// Hashes of the empty string: MD5, SHA-1 and SHA-256.
 const EMPTY: &[&str] = &[
     "d41d8cd98f00b204e9800998ecf8427e",
@@ -64,7 +16,7 @@ const EMPTY: &[&str] = &[
 ];
 
 /// Finds a hash that is the whole part.
-pub(super) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let (kind, rule) = match part.text.len() {
         32 => (EntityKind::Md5, "md5"),
         40 => (EntityKind::Sha1, "sha1"),
@@ -96,9 +48,9 @@ fn is_something_else(source: &Source<'_>, part: &Token<'_>, kind: EntityKind) ->
         return false;
     }
     let mut words = source.previous_words(part.start);
-    let revision = kind == EntityKind::Sha1 && words.any(|word| is_one_of(word, REVISION_WORDS));
+    let revision = kind == EntityKind::Sha1 && words.any(|word| is_one_of(word, &REVISION_WORDS));
     let mut words = source.previous_words(part.start).take(2);
-    revision || (kind != EntityKind::Sha512 && words.any(|word| is_one_of(word, OTHER_WORDS)))
+    revision || (kind != EntityKind::Sha512 && words.any(|word| is_one_of(word, &OTHER_WORDS)))
 }
 
 /// Random digits of this length include letters and at least six distinct ones.

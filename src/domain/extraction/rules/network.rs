@@ -5,78 +5,15 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::kind::EntityKind;
-use super::scan::{DIGIT, DOT, SLASH, Token};
-use super::source::{Source, is_one_of, last_word};
+use super::super::source::{Source, is_one_of, last_word};
+use super::super::token::{DIGIT, DOT, SLASH, Token};
+use super::super::word_lists::{VERSION_TAILS, VERSION_WORDS};
+use crate::domain::kinds::EntityKind;
 
-/// Words directly before a version or section number.
-const VERSION_WORDS: &[&str] = &[
-    "version",
-    "versions",
-    "ver",
-    "v",
-    "vers",
-    "build",
-    "builds",
-    "release",
-    "releases",
-    "firmware",
-    "rev",
-    "revision",
-    "patch",
-    "update",
-    "section",
-    "sections",
-    "chapter",
-    "table",
-    "figure",
-    "fig",
-    "appendix",
-    "clause",
-    "paragraph",
-    "step",
-    "oid",
-    "sdk",
-    "framework",
-    "kernel",
-    "driver",
-    "hotfix",
-    "upgrade",
-    "package",
-    "plugin",
-    "agent",
-    "library",
-];
 /// Words that may connect two version numbers.
 const VERSION_LINKS: &[&str] = &[
     "and", "or", "to", "through", "before", "until", "prior", "than", "earlier", "later", "from", "by", "in",
     "up", "range",
-];
-/// What may follow a version but not an address.
-const VERSION_TAILS: &[&str] = &[
-    "and earlier",
-    "and prior",
-    "and later",
-    "and below",
-    "and older",
-    "or later",
-    "or earlier",
-    "or newer",
-    "or higher",
-    "or above",
-    "or below",
-    "or prior",
-    "and above",
-    "and newer",
-    "allow",
-    "release",
-    "build",
-    "beta",
-    "alpha",
-    "update",
-    "firmware",
-    "patch",
-    "rc",
 ];
 /// Words before `name/1.2.3.4` after which it is an address.
 const PROTOCOLS: &[&str] = &[
@@ -84,7 +21,7 @@ const PROTOCOLS: &[&str] = &[
 ];
 
 /// Finds an IPv4 address, or a range of two; returns whether it is a host.
-pub(super) fn ipv4(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> bool {
+pub(in crate::domain::extraction) fn ipv4(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> bool {
     let mut found = false;
     let mut start = part.start;
     for text in part.text.split('-') {
@@ -110,7 +47,7 @@ pub(super) fn ipv4(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> b
 }
 
 /// Finds `address/prefix` of either family.
-pub(super) fn cidr(source: &mut Source<'_>, token: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn cidr(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     if !token.is_only(DIGIT | DOT | SLASH) {
         return false;
     }
@@ -136,7 +73,7 @@ pub(super) fn cidr(source: &mut Source<'_>, token: &Token<'_>) -> bool {
 }
 
 /// Finds an IPv6 address with an optional prefix length or zone; returns whether the token is one.
-pub(super) fn ipv6(source: &mut Source<'_>, token: &Token<'_>) -> bool {
+pub(in crate::domain::extraction) fn ipv6(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     let text = token.text.trim_end_matches(['.', '-']);
     let text = text
         .strip_suffix(':')
@@ -211,7 +148,7 @@ fn is_version(source: &Source<'_>, piece: &Token<'_>, address: Ipv4Addr, before:
         return true;
     }
     let word = source.previous_word(piece.start);
-    is_one_of(word, VERSION_WORDS)
+    is_one_of(word, &VERSION_WORDS)
         || has_version_tail(source, piece.end())
         || is_heading(source, piece, octets)
         || is_small_in_prose(source, piece, address)
