@@ -15,11 +15,10 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::extractor::{Extract, ExtractWithModel, ExtractorHandle, JudgeNote};
-use super::graph_store::GraphHandle;
-use super::graph_store::memory::EnrichmentQueue;
-use super::graph_store::memory::enrich::{
+use super::note_store::enrich::{
     ApplyEnrichment, CountEnrichmentFailure, ReadWaitingNotes, Verdict, WaitingNote,
 };
+use super::note_store::{EnrichmentQueue, NoteHandle};
 use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, Mentions};
@@ -83,7 +82,7 @@ const BACKING_OFF: u8 = 2;
 
 /// State shared by the enricher's requests and its background task.
 pub struct EnricherCore {
-    graph: GraphHandle,
+    notes: NoteHandle,
     extractor: ExtractorHandle,
     queue: Arc<EnrichmentQueue>,
     /// Whether a model is configured.
@@ -106,14 +105,14 @@ impl ActorCore for EnricherCore {
 impl EnricherCore {
     /// `on`: whether a model is configured; `patience`: time limit for one note.
     pub fn new(
-        graph: GraphHandle,
+        notes: NoteHandle,
         extractor: ExtractorHandle,
         queue: Arc<EnrichmentQueue>,
         on: bool,
         patience: Duration,
     ) -> Self {
         Self {
-            graph,
+            notes,
             extractor,
             queue,
             on,
@@ -129,7 +128,7 @@ impl EnricherCore {
                 after: round.after,
                 limit: BATCH,
             };
-            let batch = self.graph.call(next).await.unwrap_or_else(|error| {
+            let batch = self.notes.call(next).await.unwrap_or_else(|error| {
                 tracing::warn!(?error, "reading the enrichment queue failed");
                 Vec::new()
             });
@@ -202,7 +201,7 @@ impl EnricherCore {
 
     async fn apply(&self, apply: ApplyEnrichment) -> Turn {
         let note = apply.note;
-        match self.graph.call(apply).await {
+        match self.notes.call(apply).await {
             Ok(()) => Turn::Done,
             Err(error) => {
                 tracing::warn!(%note, ?error, "storing what the language model found failed; trying again later");
@@ -214,7 +213,7 @@ impl EnricherCore {
     /// Counts a failed attempt at a note; returns whether the note may be retried.
     async fn may_fail_again(&self, note: Uuid, error: &LlmError) -> bool {
         tracing::warn!(%note, %error, "the language model can do nothing with a note");
-        let failed = self.graph.call(CountEnrichmentFailure(note)).await;
+        let failed = self.notes.call(CountEnrichmentFailure(note)).await;
         failed.map_or(true, |attempts| attempts < MAX_ATTEMPTS)
     }
 

@@ -15,8 +15,9 @@ use tokio::task::JoinHandle;
 use super::{AdminListener, Listeners, StartError, demo_data, first, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
-use crate::actors::graph_store::{GraphCore, GraphEnvironment, GraphHandle, IndexCoverage};
+use crate::actors::graph_store::{GraphCore, GraphHandle};
 use crate::actors::identity::{FirstAdmin, IdentityCore, OauthSignIn, bootstrap};
+use crate::actors::indexed_store::StoreEnvironment;
 use crate::actors::notifier::NotifierCore;
 use crate::actors::rate_limiter::{RateLimiter, RateLimiterHandle};
 use crate::actors::retention;
@@ -213,7 +214,7 @@ fn graph_core(
     let index_dir = settings.data_dir().map(|dir| dir.join("index"));
     let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings, store.id_secret())
         .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
-    let surroundings = GraphEnvironment {
+    let environment = StoreEnvironment {
         remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
         shared_store: settings.has_shared_store(),
         fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
@@ -223,8 +224,7 @@ fn graph_core(
         Arc::clone(store),
         Arc::new(index),
         audit.clone(),
-        surroundings,
-        IndexCoverage::Nodes,
+        environment,
     ))
 }
 

@@ -16,8 +16,8 @@ use crate::actors::audit_writer::AuditWriter;
 use crate::actors::config_owner::ConfigCore;
 use crate::actors::enricher::EnricherCore;
 use crate::actors::extractor::ExtractorCore;
-use crate::actors::graph_store::memory::{GraphCopy, Memory, PiiAction, Tuning};
-use crate::actors::graph_store::{GraphCore, GraphEnvironment, IndexCoverage};
+use crate::actors::indexed_store::StoreEnvironment;
+use crate::actors::note_store::{GraphCopy, Memory, NoteCore, PiiAction, Tuning};
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::roster::Roster;
 use crate::actors::telemetry_tailer::{
@@ -50,7 +50,7 @@ const MAX_ENTRIES: usize = 1024;
 pub(crate) struct LocalCore {
     handles: LocalHandles,
     store: Arc<Store>,
-    core: Arc<GraphCore>,
+    core: Arc<NoteCore>,
     tailer: Arc<TailerCore>,
     background: Vec<JoinHandle<()>>,
     /// Held if other processes can reach the database.
@@ -88,7 +88,7 @@ impl LocalCore {
         let secret = store.id_secret();
         let index = SearchIndex::open(index_dir.as_deref(), embedder.await?, index_settings, secret)
             .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
-        let surroundings = GraphEnvironment {
+        let environment = StoreEnvironment {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
             shared_store: settings.is_shared(),
             fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
@@ -110,15 +110,15 @@ impl LocalCore {
         let ids = store.ids_of(WORKSPACE);
         let memory = Memory::new(WORKSPACE, ids, Arc::new(move || tuning(&live.borrow())), copy);
         let queue = memory.enrichment();
-        let core = Arc::new(GraphCore::new(
+        let core = Arc::new(NoteCore::new(
             Arc::clone(&store),
             Arc::new(index),
             audit.clone(),
-            surroundings,
-            IndexCoverage::Notes(Box::new(memory)),
+            environment,
+            memory,
         ));
-        core.open_memory().await?;
-        let graph = roster.worker(&core);
+        core.open().await?;
+        let notes = roster.worker(&core);
         let live = watched.clone();
         let capacity = Arc::new(move || live.borrow().web.write_concurrency);
         let semaphore = WriteSemaphore::new(capacity);
@@ -134,7 +134,7 @@ impl LocalCore {
         let telemetry = roster.worker(&tailer);
         let patience = Duration::from_millis(fixed.enrichment.timeout_ms);
         let enricher = EnricherCore::new(
-            graph.clone(),
+            notes.clone(),
             extractor.clone(),
             queue,
             fixed.has_model(),
@@ -144,7 +144,7 @@ impl LocalCore {
         let (entries, recorded) = mpsc::channel(MAX_ENTRIES);
         let handles = LocalHandles {
             settings: watched,
-            graph,
+            notes,
             audit,
             semaphore,
             extractor,
@@ -196,7 +196,7 @@ impl LocalCore {
         for task in &self.background {
             task.abort();
         }
-        self.core.close_idle_indexes(Duration::ZERO).await;
+        self.core.close_idle_index(Duration::ZERO).await;
         if let Some(lease) = self.lease.take() {
             lease.release(&self.store).await;
         }

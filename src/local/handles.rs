@@ -8,7 +8,7 @@ use crate::actors::audit_writer::AuditHandle;
 use crate::actors::config_owner::ConfigHandle;
 use crate::actors::enricher::EnricherHandle;
 use crate::actors::extractor::ExtractorHandle;
-use crate::actors::graph_store::GraphHandle;
+use crate::actors::note_store::NoteHandle;
 use crate::actors::rate_limiter::RateLimiterHandle;
 use crate::actors::telemetry_tailer::{TelemetryEntry, TelemetryHandle};
 use crate::actors::write_semaphore::WriteSemaphoreHandle;
@@ -19,7 +19,7 @@ use crate::config::local::LocalSettings;
 pub(super) struct LocalHandles {
     /// The effective settings.
     pub(super) settings: watch::Receiver<Arc<LocalSettings>>,
-    pub(super) graph: GraphHandle,
+    pub(super) notes: NoteHandle,
     pub(super) audit: AuditHandle,
     pub(super) semaphore: WriteSemaphoreHandle,
     pub(super) extractor: ExtractorHandle,

@@ -42,7 +42,7 @@ use super::handles::LocalHandles;
 use super::host::Host;
 use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
 use crate::actors::extractor::{Synthesize, understand_question};
-use crate::actors::graph_store::memory::{
+use crate::actors::note_store::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
     ListEntities, ListNodes, NotesFound, ReadGraphNode, ReadNote, ReadRelationships, RecallNotes, Remember,
     Scope, ViewGraph,
@@ -192,7 +192,7 @@ impl MemoryManager {
         let permit = self.handles.semaphore.call(TakePermit).await?;
         let permit = Some(permit.ok_or(MemoryError::WriteCapacity)?);
         let message = Remember { notes, from, permit };
-        Ok(self.handles.graph.call(message).await?)
+        Ok(self.handles.notes.call(message).await?)
     }
 
     /// The `k` notes that best match a query.
@@ -300,7 +300,7 @@ impl MemoryManager {
     /// # Errors
     /// `NotFound` when there is no such note.
     pub async fn note(&self, id: Uuid) -> Result<FoundNote, MemoryError> {
-        Ok(self.handles.graph.call(ReadNote(id)).await?)
+        Ok(self.handles.notes.call(ReadNote(id)).await?)
     }
 
     /// Writes a single edge between two entities, creating missing ends. Writing the same source, target and
@@ -342,7 +342,7 @@ impl MemoryManager {
             properties,
             from: HERE,
         };
-        Ok(self.handles.graph.call(message).await?)
+        Ok(self.handles.notes.call(message).await?)
     }
 
     /// All relationships of an entity, in either direction, each with the entity at the other end.
@@ -355,7 +355,7 @@ impl MemoryManager {
         entity_value: &str,
     ) -> Result<Vec<EntityRelationship>, MemoryError> {
         let key = EntityKey::new(entity_type, entity_value)?;
-        Ok(self.handles.graph.call(ReadRelationships(key)).await?)
+        Ok(self.handles.notes.call(ReadRelationships(key)).await?)
     }
 
     /// Nodes of the graph: notes and entities of a type whose label contains `part`.
@@ -373,7 +373,7 @@ impl MemoryManager {
             node_type,
             part,
         };
-        Ok(self.handles.graph.call(message).await?)
+        Ok(self.handles.notes.call(message).await?)
     }
 
     /// Edges of the graph.
@@ -381,7 +381,7 @@ impl MemoryManager {
     /// # Errors
     /// When the graph does not respond in time.
     pub async fn edges(&self, page: Page) -> Result<Vec<GraphEdge>, MemoryError> {
-        Ok(self.handles.graph.call(ListEdges(page)).await?)
+        Ok(self.handles.notes.call(ListEdges(page)).await?)
     }
 
     /// A page of the matching entities, and the total number of matches.
@@ -395,7 +395,7 @@ impl MemoryManager {
         page: Page,
     ) -> Result<(Vec<EntityView>, usize), MemoryError> {
         let message = ListEntities { filter, order, page };
-        Ok(self.handles.graph.call(message).await?)
+        Ok(self.handles.notes.call(message).await?)
     }
 
     /// A picture of a part of the graph.
@@ -403,7 +403,7 @@ impl MemoryManager {
     /// # Errors
     /// `NotFound` when there is no node to start from.
     pub async fn view(&self, wanted: ViewGraph) -> Result<GraphView, MemoryError> {
-        Ok(self.handles.graph.call(wanted).await?)
+        Ok(self.handles.notes.call(wanted).await?)
     }
 
     /// A node of the graph, with a page of its notes and a page of its neighbours.
@@ -411,7 +411,7 @@ impl MemoryManager {
     /// # Errors
     /// `NotFound` when there is no such node.
     pub async fn node(&self, id: String, page: Page) -> Result<NodeDetails, MemoryError> {
-        Ok(self.handles.graph.call(ReadGraphNode { id, page }).await?)
+        Ok(self.handles.notes.call(ReadGraphNode { id, page }).await?)
     }
 
     /// The domains with most notes, at most 1000.
@@ -419,7 +419,7 @@ impl MemoryManager {
     /// # Errors
     /// When the graph does not respond in time.
     pub async fn domains(&self) -> Result<Vec<DomainCount>, MemoryError> {
-        Ok(self.handles.graph.call(ListDomains).await?)
+        Ok(self.handles.notes.call(ListDomains).await?)
     }
 
     /// Counts of what the memory holds.
@@ -427,7 +427,7 @@ impl MemoryManager {
     /// # Errors
     /// When the graph does not respond in time.
     pub async fn counts(&self) -> Result<MemoryCounts, MemoryError> {
-        Ok(self.handles.graph.call(CountMemory).await?)
+        Ok(self.handles.notes.call(CountMemory).await?)
     }
 
     /// The newest entries of the audit log, at most 1000. The log is written while `governance.enabled` is true.
@@ -470,7 +470,7 @@ impl MemoryManager {
             scope,
             explain,
         };
-        Ok(self.handles.graph.call(message).await?)
+        Ok(self.handles.notes.call(message).await?)
     }
 
     /// Telemetry never delays a response.

@@ -165,14 +165,14 @@ impl<'a> Visitor<'a> {
         };
         if let DemoQueryError::PersonalData(kinds) = &refused {
             let entry = self.entry(Outcome::Denied).with("personal_data", kinds.clone());
-            self.core.audit().call(Append(entry)).await?;
+            self.core.graph.audit().call(Append(entry)).await?;
         }
         Err(DomainError::invalid(query.field, refused.rule()))
     }
 
     async fn log(&self, outcome: Outcome, query: &str, (key, count): (&str, u64)) -> Result<(), DomainError> {
         let entry = self.entry(outcome).with("query", query).with(key, count);
-        self.core.audit().call(Append(entry)).await.map(drop)
+        self.core.graph.audit().call(Append(entry)).await.map(drop)
     }
 
     fn entry(&self, outcome: Outcome) -> AuditEntry {

@@ -61,6 +61,7 @@ impl Work for ReadNode {
         let clearance = by.workspace.clearance();
         let (ws, highest) = (by.workspace.id, clearance.highest());
         let stored = core
+            .graph
             .store
             .nodes_by_id(ws, &[node], highest, include_rejected)
             .await?;
@@ -68,6 +69,7 @@ impl Work for ReadNode {
         let found = Visible::filter(nodes, clearance).into_first();
         let found = found.ok_or(DomainError::NotFound("node"))?;
         let (relationships, more_relationships) = core
+            .graph
             .store
             .relationships_of(ws, node, (highest, include_rejected), page)
             .await?;
@@ -75,6 +77,7 @@ impl Work for ReadNode {
         let linked = &found.linked_evidence_ids;
         let older = linked.len().saturating_sub(MAX_EVIDENCE);
         let evidence = core
+            .graph
             .store
             .evidence_heads(ws, linked.get(older..).unwrap_or_default(), highest)
             .await?;
@@ -82,7 +85,7 @@ impl Work for ReadNode {
             .on(node)
             .with("tlp", found.tlp.as_str())
             .with("include_rejected", include_rejected);
-        core.audit().call(Append(entry)).await?;
+        core.graph.audit().call(Append(entry)).await?;
         Ok(NodeDetail {
             node: found,
             relationships: Visible::filter(relationships, clearance),
@@ -120,6 +123,7 @@ impl Work for ReadEvidence {
         let include_rejected = include_rejected && by.may_see_rejected();
         let clearance = by.workspace.clearance();
         let found = core
+            .graph
             .store
             .evidence(by.workspace.id, evidence, clearance.highest(), include_rejected)
             .await?;
@@ -129,7 +133,7 @@ impl Work for ReadEvidence {
             .on(evidence)
             .with("tlp", found.head.tlp.as_str())
             .with("include_rejected", include_rejected);
-        core.audit().call(Append(entry)).await?;
+        core.graph.audit().call(Append(entry)).await?;
         Ok(found)
     }
 }

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::documents;
+use crate::actors::indexed_store::embed;
 use crate::capacity::run_heavy;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::StixPlan;
@@ -122,7 +123,7 @@ impl DocWorker {
         let (ids, now) = (self.ids, self.now);
         let made = run_heavy(Some(ws), move || {
             let mut docs = documents_of(ids, &plan, now, wanted);
-            Ok(documents::embed(&index, &mut docs).then_some(docs))
+            Ok(embed(&index, &mut docs).then_some(docs))
         });
         made.await.ok().flatten()
     }
@@ -238,7 +239,7 @@ mod tests {
             assert_eq!(numbers(&found), [1, 2, 5]);
             for (n, doc) in found {
                 let mut later = vec![documents::of_stix(ids, (0, now), &plan.nodes[n])];
-                assert!(documents::embed(&index, &mut later));
+                assert!(embed(&index, &mut later));
                 assert!(doc.vector.is_some());
                 assert_eq!(format!("{doc:?}"), format!("{:?}", later[0]));
             }

@@ -5,12 +5,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::domain::ids::WorkspaceIds;
-use crate::domain::memory::note::Note;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::question::{Kind, relationship_code};
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
-use crate::search::{Ends, Facts, IndexDoc, Relation, SearchIndex, embedding_text};
+use crate::search::{Ends, Facts, IndexDoc, Relation};
 use crate::store::{StoredEdge, StoredNode, StoredPassage};
 
 /// Properties whose values identify exactly this node.
@@ -24,9 +23,6 @@ const SEARCHED: [&str; 6] = [
     "malware_types",
     "x_mitre_platforms",
 ];
-
-/// Texts embedded per call; a remote model splits them further.
-const EMBEDDED_AT_A_TIME: usize = 256;
 
 /// The document of a stored node.
 pub(super) fn of_stored(ids: WorkspaceIds, stored: &StoredNode) -> IndexDoc {
@@ -94,65 +90,6 @@ pub(super) fn of_relationship(ids: WorkspaceIds, id: Uuid, rev: u64, edge: &Stix
         confidence: edge.confidence,
     };
     IndexDoc::relationship(id, rev, relation, edge.passage.clone())
-}
-
-/// The document of a note; a superseded note is not searchable.
-pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
-    if note.superseded_by.is_some() {
-        return IndexDoc::removal(note.id, rev);
-    }
-    IndexDoc {
-        node_id: note.id,
-        rev,
-        // Notes have an index of their own; this type is the one for texts.
-        node_type: NodeType::Osint,
-        status: NodeStatus::Active,
-        tlp: Tlp::White,
-        name: String::new(),
-        aliases: Vec::new(),
-        identifiers: Vec::new(),
-        body: note.content.clone(),
-        facts: Facts::default(),
-        vector: None,
-        ends: None,
-        relation: None,
-    }
-}
-
-/// Embeds every document that has no vector; false when the model can't be reached. Such documents are found by words
-/// only until their vectors have been filled in.
-pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
-    let mut docs: Vec<&mut IndexDoc> = docs
-        .iter_mut()
-        .filter(|doc| doc.vector.is_none() && doc.status != NodeStatus::Merged)
-        .collect();
-    if docs.is_empty() {
-        return true;
-    }
-    // In small batches: a text and its float vector are needed only until the stored vector is made.
-    let nodes = docs.len();
-    for docs in docs.chunks_mut(EMBEDDED_AT_A_TIME) {
-        let texts: Vec<String> = docs
-            .iter()
-            .map(|doc| match doc.ends {
-                Some(_) => doc.body.clone(),
-                None => embedding_text(&doc.name, &doc.aliases, &doc.body),
-            })
-            .collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        match index.embed_texts(&texts) {
-            Ok(vectors) => {
-                for (doc, vector) in docs.iter_mut().zip(vectors) {
-                    doc.vector = Some(vector);
-                }
-            }
-            Err(error) => {
-                tracing::warn!(%error, nodes, "embedding failed; found by words only for now");
-                return false;
-            }
-        }
-    }
-    true
 }
 
 struct DocumentParts<'a> {

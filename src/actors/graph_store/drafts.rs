@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, NODES_PER_PAGE, index_error};
+use super::core::{GraphCore, NODES_PER_PAGE};
 use super::documents;
 use super::ingest::BULK;
-use super::workspace::WorkspaceState;
+use crate::actors::indexed_store::WorkspaceState;
+use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Tenant, Work};
 use crate::capacity::run_heavy;
@@ -91,9 +92,9 @@ impl Work for FindDuplicates {
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let FindDuplicates { by, entities } = self;
         let ws = by.workspace.id;
-        let target = core.index_of(ws).await?;
+        let target = core.graph.index_of(ws).await?;
         let highest = by.workspace.clearance().highest();
-        let index = Arc::clone(&core.index);
+        let index = Arc::clone(&core.graph.index);
         let found = blocking(move || {
             entities
                 .iter()
@@ -102,7 +103,7 @@ impl Work for FindDuplicates {
         })
         .await?;
         let ids: Vec<Uuid> = found.iter().flatten().map(|(id, ..)| *id).collect();
-        let stored = core.store.nodes_by_id(ws, &ids, highest, false).await?;
+        let stored = core.graph.store.nodes_by_id(ws, &ids, highest, false).await?;
         let by_id: HashMap<Uuid, _> = stored
             .into_iter()
             .map(|stored| (stored.node.id, stored.node))
@@ -146,7 +147,7 @@ impl Work for CommitStaged {
         let CommitStaged { by, batch } = self;
         let ws = by.workspace.id;
         let highest = by.workspace.clearance().highest();
-        let target = core.index_of(ws).await?;
+        let target = core.graph.index_of(ws).await?;
         let entry = AuditEntry::by(
             &by,
             "ingest.batch_commit",
@@ -164,11 +165,11 @@ impl Work for CommitStaged {
                 .with("discarded", result.discarded)
                 .with("remaining", result.remaining)
         };
-        let state = core.state(ws);
+        let state = core.graph.state(ws);
         let done = {
             let _writing = state.writing.lock().await;
             state.wait_until_indexed().await?;
-            let staged = core.store.staged_drafts(ws, batch, highest).await?;
+            let staged = core.graph.store.staged_drafts(ws, batch, highest).await?;
             let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
             let drafts = Arc::new(Drafts {
                 nodes: drafts,
@@ -180,14 +181,15 @@ impl Work for CommitStaged {
                 .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
                 .collect();
             let done = core
+                .graph
                 .store
                 .commit_batch(ws, batch, &known, highest, clock::now(), audit)
                 .await?;
-            GraphCore::record_durable(&state, done.rev);
+            state.record_durable(done.rev);
             done
         };
         let indexed = core.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
-        tokio::join!(indexed, core.chain(audit(&done.result)));
+        tokio::join!(indexed, core.graph.chain(audit(&done.result)));
         Ok(done.result)
     }
 }
@@ -199,7 +201,7 @@ impl GraphCore {
         let ws = by.workspace.id;
         let highest = by.workspace.clearance().highest();
         let drafts = Arc::new(drafts);
-        let target = self.index_of(ws).await?;
+        let target = self.graph.index_of(ws).await?;
         let entry = AuditEntry::by(&by, action, "node", Outcome::Success, clock::now());
         let audit = |result: &IngestResult| {
             entry
@@ -209,7 +211,7 @@ impl GraphCore {
                 .with("evidence_created", result.evidence_created)
                 .with("edges_created", result.edges_created)
         };
-        let state = self.state(ws);
+        let state = self.graph.state(ws);
         let done = {
             let _writing = state.writing.lock().await;
             // The names committed just before must be visible, or a node would be duplicated.
@@ -223,14 +225,14 @@ impl GraphCore {
                 evidence_only: &HashSet::new(),
                 now: clock::now(),
             };
-            let done = self.store.ingest_drafts(&write, audit).await?;
-            Self::record_durable(&state, done.rev);
+            let done = self.graph.store.ingest_drafts(&write, audit).await?;
+            state.record_durable(done.rev);
             done
         };
         // Nothing is retried from here on, so a large request releases its memory before the index needs some.
         drop(drafts);
         let indexed = self.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
-        tokio::join!(indexed, self.chain(audit(&done.result)));
+        tokio::join!(indexed, self.graph.chain(audit(&done.result)));
         Ok(DraftsOutcome {
             result: done.result,
             ids: done.ids,
@@ -248,10 +250,10 @@ impl GraphCore {
         let of_nodes = nodes.chunks(NODES_PER_PAGE).map(|page| (page, [].as_slice()));
         let of_edges = edges.chunks(NODES_PER_PAGE).map(|page| ([].as_slice(), page));
         let pages: Vec<(&[Uuid], &[Uuid])> = of_nodes.chain(of_edges).collect();
-        let ids = self.store.ids_of(ws);
+        let ids = self.graph.store.ids_of(ws);
         let pages = pages.into_iter().map(|(nodes, edges)| async move {
-            let nodes = self.store.nodes_to_index(ws, nodes).await?;
-            let (edges, passages) = self.with_texts(ws, edges).await?;
+            let nodes = self.graph.store.nodes_to_index(ws, nodes).await?;
+            let (edges, passages) = self.graph.source.with_texts(ws, edges).await?;
             let docs = move || {
                 let nodes = nodes.iter().map(|stored| documents::of_stored(ids, stored));
                 let edges = edges.into_iter().map(|edge| documents::of_edge(edge, rev));
@@ -262,7 +264,7 @@ impl GraphCore {
             };
             run_heavy(Some(ws), docs).await
         });
-        self.index_revision(ws, state, rev, pages).await;
+        self.graph.index_revision(ws, state, rev, pages).await;
     }
 }
 

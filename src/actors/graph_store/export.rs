@@ -102,7 +102,7 @@ impl Work for ExportSession {
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let ExportSession { by, session } = self;
-        let found = core.store.session(by.workspace.id, session).await?;
+        let found = core.graph.store.session(by.workspace.id, session).await?;
         let record = found.ok_or(DomainError::NotFound("session"))?;
         let include_rejected = record.include_rejected && by.may_see_rejected();
         let gathered = core
@@ -165,7 +165,7 @@ impl GraphCore {
             let feeds: Vec<String> = refusal.feeds.iter().map(Uuid::to_string).collect();
             entry = entry.with("feeds", feeds);
         }
-        self.audit().call(Append(entry)).await.map(drop)
+        self.graph.audit().call(Append(entry)).await.map(drop)
     }
 
     /// Audits an export: how many nodes were exported, and how many objects were withheld.
@@ -180,7 +180,7 @@ impl GraphCore {
             .on(session)
             .with("nodes", nodes)
             .with("held_back", held_back);
-        self.audit().call(Append(entry)).await.map(drop)
+        self.graph.audit().call(Append(entry)).await.map(drop)
     }
 
     /// Reads these nodes anew, with everything that belongs to their export.
@@ -198,13 +198,14 @@ impl GraphCore {
         } else {
             highest.min(Tlp::AmberPk)
         };
-        let blocked = self.store.blocked_feeds(ws).await?;
+        let blocked = self.graph.store.blocked_feeds(ws).await?;
         let may_leave = ExportLimits {
             highest: leaving,
             blocked: blocked.iter().map(|feed| feed.id).collect(),
         };
         let edges = self.edges_among(ws, ids.to_vec(), may_leave.clone());
         let nodes = self
+            .graph
             .store
             .nodes_to_export(ws, ids, highest, include_rejected)
             .await?;
@@ -225,7 +226,7 @@ impl GraphCore {
         nodes: Vec<Uuid>,
         may_leave: ExportLimits,
     ) -> impl Future<Output = Result<Edges, DomainError>> {
-        let store = Arc::clone(&self.store);
+        let store = Arc::clone(&self.graph.store);
         spawn_read(async move {
             let ExportLimits { highest, blocked } = may_leave;
             store.relationships_among(ws, &nodes, highest, &blocked).await
@@ -244,11 +245,11 @@ impl GraphCore {
     ) -> Result<ExportContents, DomainError> {
         let ws = workspace.id;
         let highest = workspace.clearance().highest();
-        let mut gate = Gate::new(&self.store, ws, highest, may_leave.highest);
+        let mut gate = Gate::new(&self.graph.store, ws, highest, may_leave.highest);
         let author = synthesize::workspace_identity(ws, &workspace.name, workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
         let leaving = nodes.leaving.iter().map(|stored| &stored.node);
-        let standing = standing_versions(self.store.ids_of(ws), leaving);
+        let standing = standing_versions(self.graph.store.ids_of(ws), leaving);
         let objects = self
             .node_objects((ws, may_leave.highest), order, nodes.leaving, &author_id)
             .await?;
@@ -296,6 +297,7 @@ impl GraphCore {
     ) -> Result<Vec<(Uuid, ExportObject)>, DomainError> {
         let evidence: Vec<Uuid> = nodes.iter().filter_map(|stored| stored.stix_evidence).collect();
         let mut originals: HashMap<Uuid, _> = self
+            .graph
             .store
             .originals(ws, &evidence, highest)
             .await?
@@ -355,6 +357,7 @@ impl GraphCore {
                 .extend(definitions.into_iter().map(ExportObject::of_definition));
             let others = others.iter().map(|id| id.as_str());
             let found = self
+                .graph
                 .store
                 .supporting_objects(ws, others, may_leave.highest, &may_leave.blocked)
                 .await?;

@@ -7,7 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_error};
+use super::core::GraphCore;
+use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeStatus};
@@ -36,6 +37,7 @@ impl GraphCore {
         let (ws, clearance) = (workspace.id, workspace.clearance());
         let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
         let stored = self
+            .graph
             .store
             .nodes_by_id(ws, &ids, clearance.highest(), include_rejected)
             .await?;
@@ -44,7 +46,7 @@ impl GraphCore {
             .map(|stored| (stored.node.id, stored.node))
             .collect();
         let others = self.other_versions(workspace, &nodes).await?;
-        let standing = standing_versions(self.store.ids_of(ws), nodes.values().chain(&others));
+        let standing = standing_versions(self.graph.store.ids_of(ws), nodes.values().chain(&others));
         let is_shown = |node: &KgNode| include_rejected || node.status != NodeStatus::Rejected;
         let others = others.into_iter().filter(is_shown);
         nodes.extend(others.map(|node| (node.id, node)));
@@ -85,7 +87,7 @@ impl GraphCore {
             include_rejected: true,
             ..Filter::up_to(highest)
         };
-        let target = self.index_of(ws).await?;
+        let target = self.graph.index_of(ws).await?;
         let found = blocking(move || {
             let objects: Vec<&str> = objects.iter().map(String::as_str).collect();
             target.lookup(&objects, &filter).map_err(index_error)
@@ -97,6 +99,7 @@ impl GraphCore {
         let others: HashSet<Uuid> = named.map(|found| found.node_id).collect();
         let others = others.into_iter().filter(|id| !nodes.contains_key(id));
         let stored = self
+            .graph
             .store
             .nodes_by_id(ws, &others.collect::<Vec<_>>(), highest, true)
             .await?;

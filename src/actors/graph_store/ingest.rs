@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::core::{GraphCore, NODES_PER_PAGE};
 use super::doc_prefetch::{DocPrefetch, PreparedDocs};
 use super::documents;
-use super::workspace::WorkspaceState;
+use crate::actors::indexed_store::WorkspaceState;
 use crate::actors::worker::{Access, Tenant, Work};
 use crate::capacity::run_heavy;
 use crate::clock;
@@ -92,9 +92,10 @@ impl GraphCore {
         origin.highest = Some(by.workspace.clearance().highest());
         let ws = by.workspace.id;
         // The index must be complete before a write moves its checkpoint.
-        let index = self.index_of(ws).await?;
+        let index = self.graph.index_of(ws).await?;
         let highest = by.workspace.clearance().highest();
         let markings = self
+            .graph
             .store
             .markings(ws, &objects.referenced_markings(), highest)
             .await?;
@@ -116,18 +117,19 @@ impl GraphCore {
                 .with("held_back", result.held_back)
                 .with("skipped", skipped.total())
         };
-        let state = self.state(ws);
+        let state = self.graph.state(ws);
         let (plan, now) = (Arc::new(plan), clock::now());
-        origin.known = Some(find_known((ws, self.store.ids_of(ws)), index, Arc::clone(&plan)).await?);
+        origin.known = Some(find_known((ws, self.graph.store.ids_of(ws)), index, Arc::clone(&plan)).await?);
         let ahead = self.prefetch_documents(ws, &plan, now);
         let written = |part: StixPart, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
             let _writing = state.writing.lock().await;
             let done = self
+                .graph
                 .store
                 .ingest_stix(ws, &plan, &origin, now, audit, written)
                 .await?;
-            Self::record_durable(&state, done.rev);
+            state.record_durable(done.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
             (done, self.release(ws, &state, markings_of(&plan), entry).await)
         };
@@ -156,7 +158,7 @@ impl GraphCore {
             unplanned,
         };
         let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), written);
-        tokio::join!(indexed, self.chain(audit(&result, &skipped)));
+        tokio::join!(indexed, self.graph.chain(audit(&result, &skipped)));
         Ok(IngestOutcome {
             result,
             skipped,
@@ -173,9 +175,9 @@ impl GraphCore {
 
     /// Starts making the documents of a bundle, unless embedding them means waiting for a remote model.
     fn prefetch_documents(&self, ws: Uuid, plan: &Arc<StixPlan>, now: DateTime<Utc>) -> Option<DocPrefetch> {
-        let ids = self.store.ids_of(ws);
-        let begin = || DocPrefetch::begin(Arc::clone(&self.index), (ws, ids), Arc::clone(plan), now);
-        (!self.remote_model()).then(begin)
+        let ids = self.graph.store.ids_of(ws);
+        let begin = || DocPrefetch::begin(Arc::clone(&self.graph.index), (ws, ids), Arc::clone(plan), now);
+        (!self.graph.remote_model()).then(begin)
     }
 
     /// Indexes the nodes and texts of a bundle that were written; each page frees its objects' memory.
@@ -193,7 +195,7 @@ impl GraphCore {
             unplanned,
         } = written;
         let mut unplanned = Some(unplanned);
-        let ids = self.store.ids_of(ws);
+        let ids = self.graph.store.ids_of(ws);
         edges.retain(|edge| texts.contains(&ids.edge(&edge.stix_id)));
         let of_nodes = nodes.len().div_ceil(NODES_PER_PAGE);
         let pages = (0..of_nodes + edges.len().div_ceil(NODES_PER_PAGE)).map(|page| {
@@ -231,7 +233,7 @@ impl GraphCore {
                 Ok(of_rows)
             }
         });
-        self.index_revision(ws, state, rev, pages).await;
+        self.graph.index_revision(ws, state, rev, pages).await;
     }
 
     /// The documents of rows that are not as they were planned.
@@ -239,13 +241,13 @@ impl GraphCore {
         if rows == RowIds::default() {
             return Ok(Vec::new());
         }
-        let (mut docs, ids) = (Vec::new(), self.store.ids_of(ws));
+        let (mut docs, ids) = (Vec::new(), self.graph.store.ids_of(ws));
         for page in rows.nodes.chunks(NODES_PER_PAGE) {
-            let nodes = self.store.nodes_to_index(ws, page).await?;
+            let nodes = self.graph.store.nodes_to_index(ws, page).await?;
             docs.extend(nodes.iter().map(|stored| documents::of_stored(ids, stored)));
         }
         for page in rows.edges.chunks(NODES_PER_PAGE) {
-            let edges = self.store.edges_to_index(ws, page).await?;
+            let edges = self.graph.store.edges_to_index(ws, page).await?;
             let found: HashSet<Uuid> = edges.iter().map(|edge| edge.id).collect();
             docs.extend(edges.into_iter().map(|edge| documents::of_edge(edge, rev)));
             // One that is not in force is not searchable.
@@ -284,17 +286,17 @@ impl GraphCore {
         entry_of: &impl Fn() -> AuditEntry,
         released: &mut ReleaseOutcome,
     ) -> Result<(), DomainError> {
-        if !self.store.has_held_objects(ws).await? {
+        if !self.graph.store.has_held_objects(ws).await? {
             return Ok(());
         }
         for marking in markings {
             loop {
                 let entry = entry_of();
                 let audit = |objects: u64| of_marking(&entry, &marking, objects);
-                let Some(page) = self.store.release_held(ws, &marking, audit).await? else {
+                let Some(page) = self.graph.store.release_held(ws, &marking, audit).await? else {
                     break;
                 };
-                Self::record_durable(state, page.rev);
+                state.record_durable(page.rev);
                 released.entries.push(audit(page.objects));
                 released.pages.push(page);
             }
@@ -310,7 +312,7 @@ impl GraphCore {
         released: &mut ReleaseOutcome,
     ) -> Result<(), DomainError> {
         loop {
-            let rises = self.store.rises(ws).await?;
+            let rises = self.graph.store.rises(ws).await?;
             if rises.is_empty() {
                 return Ok(());
             }
@@ -320,12 +322,13 @@ impl GraphCore {
                     let entry = entry_of();
                     let audit = |objects: u64| of_marking(&entry, &marking, objects);
                     let page = self
+                        .graph
                         .store
                         .raise_carriers(ws, &marking, &mut progress, audit)
                         .await?;
                     let Some(page) = page else { break };
                     if page.objects > 0 {
-                        Self::record_durable(state, page.rev);
+                        state.record_durable(page.rev);
                         released.entries.push(audit(page.objects));
                         released.pages.push(page);
                     }
@@ -338,10 +341,10 @@ impl GraphCore {
     pub(super) async fn release_waiting(&self, ws: Uuid) -> Result<(), DomainError> {
         let here = IpAddr::from([127, 0, 0, 1]);
         let entry = || AuditEntry::anonymous(ws, here, REMARKED, "node", Outcome::Success, clock::now());
-        let state = self.state(ws);
+        let state = self.graph.state(ws);
         let released = {
             let _writing = state.writing.lock().await;
-            let markings = self.store.markings_to_release(ws).await?;
+            let markings = self.graph.store.markings_to_release(ws).await?;
             self.release(ws, &state, markings.into_iter().collect(), entry)
                 .await
         };
@@ -362,7 +365,7 @@ impl GraphCore {
                 .await;
         }
         for entry in released.entries {
-            self.chain(entry).await;
+            self.graph.chain(entry).await;
         }
         // The rest waits for the next bundle that names the marking, or for the next start.
         released.failure.map_or(Ok(objects), Err)

@@ -16,20 +16,17 @@ mod export;
 mod export_gate;
 mod hits;
 mod ingest;
-pub mod memory;
 mod model_question;
 mod question;
 mod recall;
 mod session;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod trail;
-mod upkeep;
 mod walk;
 mod why;
-mod workspace;
 
-pub use self::core::{GraphCore, GraphEnvironment, IndexCoverage};
+pub use self::core::GraphCore;
 pub use self::demo::{DemoExport, DemoQuestion, DemoRecall, DemoRecallOutcome, Visit};
 pub use self::detail::{NodeDetail, ReadEvidence, ReadNode};
 pub use self::drafts::{CommitStaged, DraftsOutcome, FindDuplicates, IngestDrafts};

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_error};
+use super::core::GraphCore;
 use super::question::kind_of_node;
 use super::recall::Search;
 use super::why::GraphAnswer;
+use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;

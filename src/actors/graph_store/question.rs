@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_error};
+use super::core::GraphCore;
 use super::recall::{NodeSet, Search, filter_containing};
 use super::why::GraphAnswer;
+use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::error::DomainError;
@@ -162,6 +163,7 @@ impl GraphCore {
         ids: &[Uuid],
     ) -> Result<HashMap<Uuid, KgNode>, DomainError> {
         let stored = self
+            .graph
             .store
             .nodes_by_id(ask.ws, ids, ask.filter.highest_tlp, ask.filter.include_rejected)
             .await?;
@@ -183,7 +185,7 @@ impl GraphCore {
         if subject.is_empty() || types.is_empty() {
             return Ok(Default::default());
         }
-        let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
+        let (index, target) = (Arc::clone(&self.graph.index), Arc::clone(target));
         let filter = Filter {
             node_types: Some(types),
             ..ask.filter.without_narrowing()
@@ -221,7 +223,7 @@ impl GraphCore {
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<(NamedNodes, HashMap<Uuid, KgNode>), DomainError> {
-        let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
+        let (index, target) = (Arc::clone(&self.graph.index), Arc::clone(target));
         let words = description.text();
         let filter = Filter {
             node_types: Some(Kind::Group.node_types().to_vec()),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_error};
+use super::core::GraphCore;
 use super::why::{GraphAnswer, RankedResults};
 use crate::actors::audit_writer::Append;
+use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
@@ -126,8 +127,11 @@ impl Work for Recall {
             user: by.user_id(),
             include_rejected,
         };
-        core.store.save_session(by.workspace.id, &record, &entry).await?;
-        core.chain(entry).await;
+        core.graph
+            .store
+            .save_session(by.workspace.id, &record, &entry)
+            .await?;
+        core.graph.chain(entry).await;
         Ok(RecallOutcome {
             results,
             session: record.session,
@@ -180,7 +184,7 @@ impl Work for RecallSemantic {
             .with("result_count", results.rows().len() as u64)
             .with("max_tlp", results.max_tlp().as_str())
             .with_all(narrowing.active_filters());
-        core.audit().call(Append(entry)).await?;
+        core.graph.audit().call(Append(entry)).await?;
         Ok(results)
     }
 }
@@ -210,7 +214,7 @@ impl Search {
 
 impl GraphCore {
     async fn recall_blended(&self, ask: Search) -> Result<RankedResults, DomainError> {
-        let target = self.index_of(ask.ws).await?;
+        let target = self.graph.index_of(ask.ws).await?;
         let related = self.answer_question(&ask, &target).await?;
         if related.nodes.len() >= ask.limit && !ask.explain {
             // Nothing else has a place.
@@ -226,7 +230,7 @@ impl GraphCore {
         ask: Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<(SearchResults, Vec<Uuid>), DomainError> {
-        let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
+        let (index, target) = (Arc::clone(&self.graph.index), Arc::clone(target));
         blocking(move || {
             let vector = index.embed_query(&ask.text);
             if let Err(error) = &vector {
@@ -247,7 +251,7 @@ impl GraphCore {
 
     /// Searches names, aliases, identifiers and words, without the embedding model.
     pub(super) async fn by_keyword(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
-        let target = self.index_of(ask.ws).await?;
+        let target = self.graph.index_of(ask.ws).await?;
         blocking(move || {
             let hits = target
                 .search(&ask.text, None, Mode::Keyword, &ask.filter, ask.limit)
@@ -259,7 +263,7 @@ impl GraphCore {
     }
 
     async fn recall_semantic(&self, ask: Search) -> Result<RankedResults, DomainError> {
-        let (index, target) = (Arc::clone(&self.index), self.index_of(ask.ws).await?);
+        let (index, target) = (Arc::clone(&self.graph.index), self.graph.index_of(ask.ws).await?);
         blocking(move || {
             let vector = index.embed_query(&ask.text).map_err(|error| {
                 tracing::warn!(%error, "embedding the query failed");
@@ -275,9 +279,9 @@ impl GraphCore {
 
     /// Handles names, identifiers and types: "malware used by Sandworm Team" asks for nodes related to the one named.
     async fn recall_structured(&self, ask: Search) -> Result<RankedResults, DomainError> {
-        let target = self.index_of(ask.ws).await?;
+        let target = self.graph.index_of(ask.ws).await?;
         let mut graph = self.answer_question(&ask, &target).await?;
-        let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
+        let (index, question, asked) = (Arc::clone(&self.graph.index), ask.clone(), Arc::clone(&target));
         let (types, words, named, direct) = blocking(move || {
             let mut found = question_filters(&question.text);
             let (types, words) = (found.node_types.clone(), found.text.clone());
@@ -308,7 +312,7 @@ impl GraphCore {
             narrowing: &ask.filter.narrowing,
             best: ask.limit,
         };
-        let near = self.store.neighbours(ask.ws, &named, wanted).await?;
+        let near = self.graph.store.neighbours(ask.ws, &named, wanted).await?;
         let (filter, limit) = (ask.filter.clone(), ask.limit);
         graph.nodes = blocking(move || rank_neighbours(&target, near, &words, filter, limit)).await?;
         if ask.explain {

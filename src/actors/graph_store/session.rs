@@ -30,11 +30,12 @@ impl Work for ReadSession {
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let ReadSession { by, session } = self;
         let ws = by.workspace.id;
-        let found = core.store.session(ws, session).await?;
+        let found = core.graph.store.session(ws, session).await?;
         let record = found.ok_or(DomainError::NotFound("session"))?;
         let include_rejected = record.include_rejected && by.may_see_rejected();
         let clearance = by.workspace.clearance();
         let stored = core
+            .graph
             .store
             .nodes_by_id(
                 ws,

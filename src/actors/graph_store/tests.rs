@@ -10,9 +10,10 @@ use std::sync::{Arc, LazyLock};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::core::{GraphCore, GraphEnvironment, IndexCoverage};
+use super::core::GraphCore;
 use super::{IngestStix, Recall};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
+use crate::actors::indexed_store::StoreEnvironment;
 use crate::actors::roster::Roster;
 use crate::actors::worker::Work;
 use crate::clock;
@@ -28,7 +29,7 @@ use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
 use crate::store::tests::fresh;
 use crate::store::{StixOrigin, Store};
 
-pub(super) fn audit_writer(store: &Arc<Store>) -> AuditHandle {
+pub(in crate::actors) fn audit_writer(store: &Arc<Store>) -> AuditHandle {
     let actors = Settings::load(None, &Flags::default()).unwrap().actors;
     let store = Arc::clone(store);
     Roster::new(move |name| actors.of(name)).stateful(move || AuditWriter::new(Arc::clone(&store)))
@@ -98,7 +99,7 @@ pub(super) async fn open() -> Arc<Store> {
 }
 
 /// The built-in model, which takes a debug build long to load.
-pub(super) fn embedder() -> Arc<BuiltinEmbedder> {
+pub(in crate::actors) fn embedder() -> Arc<BuiltinEmbedder> {
     static MODEL: LazyLock<Arc<BuiltinEmbedder>> =
         LazyLock::new(|| Arc::new(BuiltinEmbedder::load().unwrap()));
     Arc::clone(&MODEL)
@@ -111,8 +112,7 @@ pub(super) fn graph(store: &Arc<Store>) -> Arc<GraphCore> {
         Arc::clone(store),
         Arc::new(index),
         audit_writer(store),
-        GraphEnvironment::default(),
-        IndexCoverage::Nodes,
+        StoreEnvironment::default(),
     ))
 }
 
@@ -124,16 +124,15 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         let process = || {
             let settings = IndexSettings::default();
             let index = SearchIndex::open(None, embedder(), settings, store.id_secret()).unwrap();
-            let surroundings = GraphEnvironment {
+            let environment = StoreEnvironment {
                 shared_store: true,
-                ..GraphEnvironment::default()
+                ..StoreEnvironment::default()
             };
             Arc::new(GraphCore::new(
                 Arc::clone(&store),
                 Arc::new(index),
                 audit.clone(),
-                surroundings,
-                IndexCoverage::Nodes,
+                environment,
             ))
         };
         let (one, two) = (process(), process());
@@ -155,7 +154,7 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         .await
         .unwrap();
         assert_eq!(names(&one, &by, "Quiet Heron").await, ["Quiet Heron"]);
-        two.follow().await;
+        two.graph.follow().await;
         assert_eq!(names(&two, &by, "Quiet Heron").await, ["Quiet Heron"]);
     });
 }

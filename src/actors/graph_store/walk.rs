@@ -105,7 +105,7 @@ impl GraphCore {
             let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
             let best = answers.best(COMPARED).into_iter();
             let nodes: Vec<Uuid> = best.map(|(node, _, _)| node).collect();
-            let facts = &self.store.stix_facts(ask.ws, &nodes, shown).await?;
+            let facts = &self.graph.store.stix_facts(ask.ws, &nodes, shown).await?;
             answers.keep_timely(&PeriodFilter { period, facts });
         }
         Ok(answers)
@@ -131,6 +131,7 @@ impl GraphCore {
         let relationships: Vec<Uuid> = relationships.into_iter().collect();
         let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
         let standing = self
+            .graph
             .store
             .relationships_in_force(ask.ws, &relationships, shown)
             .await?;
@@ -174,7 +175,10 @@ impl GraphCore {
         let shown = (filter.highest_tlp, filter.include_rejected);
         let types = types_of(kinds);
         let wanted = (types.as_slice(), &filter.narrowing);
-        self.store.nodes_of_type(ask.ws, shown, wanted, LISTED).await
+        self.graph
+            .store
+            .nodes_of_type(ask.ws, shown, wanted, LISTED)
+            .await
     }
 }
 

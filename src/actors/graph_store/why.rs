@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_error};
+use super::core::GraphCore;
 use super::hits::LoadedHits;
 use super::recall::{EXACT, Search, lead_with, put_related_first};
 use super::trail::{Hops, Step, Trail, path_of};
+use crate::actors::indexed_store::index_error;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::principal::Workspace;
@@ -216,6 +217,7 @@ impl GraphCore {
         passages.dedup();
         let shown = (clearance.highest(), include_rejected);
         let texts = self
+            .graph
             .store
             .texts_of_passages(workspace.id, &passages, shown)
             .await?;
@@ -241,6 +243,7 @@ impl GraphCore {
         let from: Vec<Uuid> = named.keys().copied().collect();
         let to: Vec<Uuid> = nodes.keys().copied().collect();
         let links = self
+            .graph
             .store
             .links(ask.ws, ask.filter.highest_tlp, &from, &to)
             .await?;

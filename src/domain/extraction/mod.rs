@@ -44,7 +44,7 @@ pub use mention::Mention;
 pub use question::{QuestionFilters, question_filters};
 pub use refang::{defang, refang};
 pub use relations::{StatedRelation, Verb, stated_relations};
-pub(in crate::domain) use unite::{EntityOfHits, round_confidence, unite};
+pub(super) use unite::{EntityOfHits, round_confidence, unite};
 
 use names::NameFinder;
 use refang::RefangedText;

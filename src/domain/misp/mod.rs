@@ -38,7 +38,7 @@ use super::stix::ingest::SkippedType;
 
 /// The sample events beside the repository, for tests of later stages.
 #[cfg(test)]
-pub(in crate::domain) use tests::real::files as real_events;
+pub(super) use tests::real::files as real_events;
 
 /// Counts of and reasons for skipped items, by kind.
 pub type SkipCounts = BTreeMap<String, SkippedType>;

@@ -33,7 +33,7 @@ use crate::search::vectors::table::Table;
 const FEW: usize = 256;
 
 impl WorkspaceIndex {
-    pub(in crate::search::index) fn commit(
+    pub(super) fn commit(
         &self,
         writing: &mut WriterState,
         jobs: &[Arc<QueuedWrite>],
@@ -91,11 +91,7 @@ impl WorkspaceIndex {
     }
 
     /// Adds documents to the text index and the table, without a commit.
-    pub(in crate::search::index) fn add(
-        &self,
-        writing: &mut WriterState,
-        docs: &[&IndexDoc],
-    ) -> Result<(), SearchError> {
+    pub(super) fn add(&self, writing: &mut WriterState, docs: &[&IndexDoc]) -> Result<(), SearchError> {
         let known: Vec<Uuid> = {
             let table = self.table();
             let ids = docs.iter().map(|doc| doc.node_id);
@@ -244,7 +240,7 @@ impl WorkspaceIndex {
     }
 
     /// After a failure, takes text index and table back to the last commit.
-    pub(in crate::search::index) fn or_roll_back(
+    pub(super) fn or_roll_back(
         &self,
         writing: &mut WriterState,
         outcome: Result<(), SearchError>,
@@ -281,10 +277,7 @@ impl WorkspaceIndex {
         self.record(&docs.iter().map(|(doc, _)| *doc).collect::<Vec<_>>())
     }
 
-    pub(in crate::search::index) fn flush_memtable(
-        &self,
-        writing: &mut WriterState,
-    ) -> Result<(), SearchError> {
+    pub(super) fn flush_memtable(&self, writing: &mut WriterState) -> Result<(), SearchError> {
         if self.memtable().is_empty() && !writing.staged {
             return Ok(());
         }
@@ -292,10 +285,7 @@ impl WorkspaceIndex {
     }
 
     /// The documents newer than their indexed version; for each node, the newest.
-    pub(in crate::search::index) fn newest<'a>(
-        &self,
-        docs: impl Iterator<Item = &'a IndexDoc>,
-    ) -> Vec<&'a IndexDoc> {
+    pub(super) fn newest<'a>(&self, docs: impl Iterator<Item = &'a IndexDoc>) -> Vec<&'a IndexDoc> {
         let (table, relations) = (self.table(), self.relations());
         let mut newest: HashMap<Uuid, &IndexDoc> = HashMap::new();
         for doc in docs {
@@ -318,7 +308,7 @@ impl WorkspaceIndex {
         docs
     }
 
-    pub(in crate::search::index) fn open_writer(&self) -> Result<IndexWriter, SearchError> {
+    pub(super) fn open_writer(&self) -> Result<IndexWriter, SearchError> {
         self.writers.admit(&self.writing);
         let options = IndexWriterOptions::builder()
             .memory_budget_per_thread(self.writer_heap)

@@ -21,7 +21,7 @@ const MANY_LARGE: usize = 32;
 
 /// Merges [`MANY_SMALL`] small segments of about the same size, or [`MANY_LARGE`] large ones.
 #[derive(Debug)]
-pub(in crate::search::index) struct WritingMergePolicy {
+pub(super) struct WritingMergePolicy {
     small: LogMergePolicy,
     large: LogMergePolicy,
 }

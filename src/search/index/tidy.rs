@@ -58,7 +58,7 @@ impl WorkspaceIndex {
     }
 
     /// The same, for the holder of the write lock.
-    pub(in crate::search::index) fn tidies(&self, writing: &mut WriterState) -> bool {
+    pub(super) fn tidies(&self, writing: &mut WriterState) -> bool {
         let waits = || {
             let segments = self.index.searchable_segment_metas().unwrap_or_default();
             !select_merge(segments.iter().map(size)).ids.is_empty()

@@ -44,12 +44,12 @@ async fn ingest(core: &Arc<GraphCore>, by: &Principal, objects: Vec<Value>) {
 
 /// The stored nodes of the workspace as documents, and their revision.
 async fn stored(core: &GraphCore, ws: Uuid) -> (Vec<IndexDoc>, u64) {
-    let changes = core.store.node_changes(ws, 0, 10_000).await.unwrap();
+    let changes = core.graph.store.node_changes(ws, 0, 10_000).await.unwrap();
     let ids: Vec<Uuid> = changes.iter().map(|change| change.id).collect();
-    let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
+    let nodes = core.graph.store.nodes_to_index(ws, &ids).await.unwrap();
     let docs = nodes
         .iter()
-        .map(|stored| documents::of_stored(core.store.ids_of(ws), stored))
+        .map(|stored| documents::of_stored(core.graph.store.ids_of(ws), stored))
         .collect();
     (docs, changes.last().unwrap().rev)
 }
@@ -64,7 +64,7 @@ fn all_pages_of_a_write_are_searchable_by_words_and_by_vector() {
         for (year, changed) in [(2021, count), (2022, 3)] {
             ingest(&core, &by, tools(changed, year)).await;
             let (_, rev) = stored(&core, ws).await;
-            let target = core.index_of(ws).await.unwrap();
+            let target = core.graph.index_of(ws).await.unwrap();
             assert_eq!(target.len(), count);
             assert!(target.checkpoint() <= rev);
             let third = store
@@ -78,8 +78,8 @@ fn all_pages_of_a_write_are_searchable_by_words_and_by_vector() {
                 format!("Heron{n}")
             );
         }
-        let target = core.index_of(ws).await.unwrap();
-        let query = core.index.embed_query("Heron").unwrap();
+        let target = core.graph.index_of(ws).await.unwrap();
+        let query = core.graph.index.embed_query("Heron").unwrap();
         let filter = Filter::up_to(Tlp::Red);
         let found = target.search("", Some(&query), Mode::Vector, &filter, 2 * count);
         assert_eq!(found.unwrap().len(), count, "every node has its vector");
@@ -97,23 +97,24 @@ fn a_write_with_a_failed_page_is_indexed_again() {
 
         // Another process over the same database, whose index knows nothing yet, fails half-way.
         let core = graph(&store);
-        let state = core.state(ws);
+        let state = core.graph.state(ws);
         state.caught_up.get_or_init(|| ready(())).await;
-        GraphCore::record_durable(&state, first);
+        state.record_durable(first);
         let (half, rest) = docs.split_at(2);
         let missing = rest[0].name.clone();
         let failed = DomainError::internal("a page failed", "test");
         let pages = vec![Ok(half.to_vec()), Err(failed), Ok(rest.to_vec())];
-        core.index_revision(ws, &state, first, pages.into_iter().map(ready))
+        core.graph
+            .index_revision(ws, &state, first, pages.into_iter().map(ready))
             .await;
-        let target = core.index_of(ws).await.unwrap();
+        let target = core.graph.index_of(ws).await.unwrap();
         assert!(
             target.checkpoint() < first,
             "the next start begins before the write"
         );
         assert!(!names(&core, &by, &missing).await.contains(&missing));
 
-        core.fill_vectors().await;
+        core.graph.fill_vectors().await;
         assert_eq!(names(&core, &by, &missing).await[0], missing);
         assert_eq!(target.len(), 4);
     });
@@ -126,10 +127,10 @@ async fn passing(core: &GraphCore, ws: Uuid, given: &[(&str, &str)]) -> Vec<Stri
         narrowing: Narrowing::read(value).unwrap(),
         ..Filter::up_to(Tlp::Red)
     };
-    let target = core.index_of(ws).await.unwrap();
+    let target = core.graph.index_of(ws).await.unwrap();
     let hits = target.search("heron", None, Mode::Keyword, &filter, 100).unwrap();
     let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
-    let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
+    let nodes = core.graph.store.nodes_to_index(ws, &ids).await.unwrap();
     let mut names: Vec<String> = nodes.into_iter().map(|stored| stored.node.name).collect();
     names.sort();
     names
@@ -158,7 +159,7 @@ fn filters_see_the_same_after_a_second_version_and_a_rebuild() {
 
         let (docs, _) = stored(&core, ws).await;
         let ids: Vec<Uuid> = docs.iter().map(|doc| doc.node_id).collect();
-        let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
+        let nodes = core.graph.store.nodes_to_index(ws, &ids).await.unwrap();
         let time_of = |name: &str| {
             let node = nodes.iter().find(|stored| stored.node.name == name).unwrap();
             node.node.ingested_at

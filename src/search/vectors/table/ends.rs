@@ -7,11 +7,11 @@ const NONE: u32 = u32::MAX;
 
 /// The rows of both ends of each passage, block by block; blocks without passages take no space.
 #[derive(Default)]
-pub(in crate::search::vectors::table) struct EndRows(Vec<Option<Box<[[u32; 2]]>>>);
+pub(super) struct EndRows(Vec<Option<Box<[[u32; 2]]>>>);
 
 impl EndRows {
     /// Records the rows of the ends of the passage in a row.
-    pub(in crate::search::vectors::table) fn put(&mut self, row: usize, ends: [Option<usize>; 2]) {
+    pub(super) fn put(&mut self, row: usize, ends: [Option<usize>; 2]) {
         let (block, place) = (row / ROWS_PER_BLOCK, row % ROWS_PER_BLOCK);
         if block >= self.0.len() {
             self.0.resize_with(block + 1, || None);
@@ -27,12 +27,12 @@ impl EndRows {
 
     /// The rows of the ends of the passage in a row. They are those of older versions where an end has changed since.
     #[inline]
-    pub(in crate::search::vectors::table) fn of(&self, row: usize) -> Option<[u32; 2]> {
+    pub(super) fn of(&self, row: usize) -> Option<[u32; 2]> {
         let block = self.0.get(row / ROWS_PER_BLOCK)?.as_ref()?;
         block.get(row % ROWS_PER_BLOCK).copied()
     }
 
-    pub(in crate::search::vectors::table) fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 }

@@ -3,46 +3,46 @@
 use super::super::rows::ROWS_PER_BLOCK;
 
 /// A scan first looks at one block of so many, to learn how near the nearest rows are.
-pub(in crate::search::vectors::table) const SAMPLED: usize = 16;
+pub(super) const SAMPLED: usize = 16;
 /// Rows from which a scan drops those that are too far, as a multiple of those wanted.
 const DROPPED_FROM: usize = 4;
 
 /// A row that was near enough when it was met.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::search::vectors::table) struct NearRow {
+pub(super) struct NearRow {
     row: u32,
     distance: u16,
     /// How much it is like the query, if that was asked while its sketch was at hand.
-    pub(in crate::search::vectors::table) alike: Option<i32>,
+    pub(super) alike: Option<i32>,
 }
 
 impl NearRow {
-    pub(in crate::search::vectors::table) fn new(row: usize, distance: u16, alike: Option<i32>) -> Self {
+    pub(super) fn new(row: usize, distance: u16, alike: Option<i32>) -> Self {
         // A table has fewer than 2^32 rows.
         let row = row as u32;
         NearRow { row, distance, alike }
     }
 
-    pub(in crate::search::vectors::table) fn row(&self) -> usize {
+    pub(super) fn row(&self) -> usize {
         self.row as usize
     }
 }
 
 /// The rows at the smallest distances seen so far.
-pub(in crate::search::vectors::table) struct NearestRows {
+pub(super) struct NearestRows {
     /// Largest distance that still counts.
-    pub(in crate::search::vectors::table) limit: u16,
-    pub(in crate::search::vectors::table) wanted: usize,
+    pub(super) limit: u16,
+    pub(super) wanted: usize,
     /// Number of rows at each distance up to the limit, and in all.
     counts: Vec<usize>,
-    pub(in crate::search::vectors::table) count: usize,
+    pub(super) count: usize,
     rows: Vec<NearRow>,
     /// Number of rows from which those that no longer count are dropped.
     most: usize,
 }
 
 impl NearestRows {
-    pub(in crate::search::vectors::table) fn new(dimension: usize, wanted: usize) -> Self {
+    pub(super) fn new(dimension: usize, wanted: usize) -> Self {
         NearestRows {
             limit: u16::try_from(dimension).unwrap_or(u16::MAX),
             wanted,
@@ -55,7 +55,7 @@ impl NearestRows {
 
     /// What a scan of one block in [`SAMPLED`] looks for, to learn a limit that leaves over enough rows of all blocks.
     /// None if there are too few of them.
-    pub(in crate::search::vectors::table) fn of_sample(&self, blocks: usize) -> Option<Self> {
+    pub(super) fn of_sample(&self, blocks: usize) -> Option<Self> {
         let sampled = self.wanted / SAMPLED;
         let wanted = sampled + sampled / 4 + 32;
         let is_few = wanted.saturating_mul(4) <= blocks / SAMPLED * ROWS_PER_BLOCK;
@@ -63,14 +63,14 @@ impl NearestRows {
     }
 
     /// The same with rows up to this distance only.
-    pub(in crate::search::vectors::table) fn up_to(&self, limit: u16) -> Self {
+    pub(super) fn up_to(&self, limit: u16) -> Self {
         NearestRows {
             limit: limit.min(self.limit),
             ..NearestRows::new(self.counts.len() - 1, self.wanted)
         }
     }
 
-    pub(in crate::search::vectors::table) fn take(&mut self, met: NearRow) {
+    pub(super) fn take(&mut self, met: NearRow) {
         if self.rows.len() >= self.most {
             self.drop_beyond_limit();
         }
@@ -83,7 +83,7 @@ impl NearestRows {
     }
 
     /// Both together, found among different rows with the same wishes.
-    pub(in crate::search::vectors::table) fn and(mut self, other: Self) -> Self {
+    pub(super) fn and(mut self, other: Self) -> Self {
         // Either has taken all of its rows up to the smaller limit.
         self.limit = self.limit.min(other.limit);
         self.rows.extend_from_slice(&other.rows);
@@ -115,12 +115,12 @@ impl NearestRows {
     }
 
     /// The rows that count.
-    pub(in crate::search::vectors::table) fn rows(&self) -> impl Iterator<Item = &NearRow> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &NearRow> {
         self.rows.iter().filter(|met| met.distance <= self.limit)
     }
 
     /// The rows that count, by number, with their distances.
-    pub(in crate::search::vectors::table) fn distances(&self) -> impl Iterator<Item = (usize, u16)> {
+    pub(super) fn distances(&self) -> impl Iterator<Item = (usize, u16)> {
         self.rows().map(|met| (met.row(), met.distance))
     }
 }

@@ -13,7 +13,7 @@ use crate::capacity::search_pool;
 use crate::search::document::RowFilter;
 
 /// Blocks from which a scan is divided, and blocks that one thread scans at a time.
-pub(in crate::search::vectors::table) const MANY_BLOCKS: usize = 256;
+pub(super) const MANY_BLOCKS: usize = 256;
 const BLOCKS_AT_ONCE: usize = 32;
 
 /// What a scan looks for, and which rows may be taken.
@@ -30,7 +30,7 @@ impl Table {
     /// Takes the nearest rows that `accepts` lets pass by number and class, in no particular order. Blocks without an
     /// allowed class are left out. Rows of a large table are estimated while their sketches are at hand: to look these
     /// up later costs a page of memory each.
-    pub(in crate::search::vectors::table) fn scan(
+    pub(super) fn scan(
         &self,
         query: &[i8],
         allowed: &impl RowFilter,

@@ -17,7 +17,7 @@ use crate::store::rows::{NodeRow, tlp, unpack};
 use crate::store::stix::support_rows::support_rows;
 
 /// The name of an author and its marking, by STIX id.
-pub(in crate::store::stix::remarking) type Authors = HashMap<String, (String, Tlp)>;
+pub(super) type Authors = HashMap<String, (String, Tlp)>;
 
 #[derive(Debug, SurrealValue)]
 struct AuthorRow {
@@ -30,10 +30,7 @@ struct AuthorRow {
 impl Release<'_> {
     /// The names of the authors of these objects, with the marking of each: of several versions the least restricted
     /// one, the newest of those.
-    pub(in crate::store::stix::remarking) async fn authors(
-        &self,
-        objects: &[RemarkedObject],
-    ) -> Result<Authors, StoreError> {
+    pub(super) async fn authors(&self, objects: &[RemarkedObject]) -> Result<Authors, StoreError> {
         let ids: HashSet<&str> = objects
             .iter()
             .filter_map(|object| object::text(&object.raw, "created_by_ref"))
@@ -61,7 +58,7 @@ impl Release<'_> {
 }
 
 /// Updates the marking of this evidence on a node, and the node's own if the node was made from it.
-pub(in crate::store::stix::remarking) fn remark(
+pub(super) fn remark(
     node: &mut NodeRow,
     (evidence, old): (Uuid, i64),
     object: &RemarkedObject,
