@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::audit_writer::{Append, AuditHandle};
 use super::job;
-use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
+use super::worker::{Access, ActorCore, Work, WorkerHandle};
 use crate::clock;
 use crate::config::local::{ChangeOutcome, ConfigIssue, ConfigMeta, Editor, LocalSettings};
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -32,9 +32,7 @@ impl Work for ReadConfig {
     const NAME: &'static str = "read_config";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         Ok(core.editor.lock().redacted_settings())
@@ -51,9 +49,7 @@ impl Work for ReadConfigFile {
     const NAME: &'static str = "read_config_file";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         let editor = core.editor.lock().clone();
@@ -71,9 +67,7 @@ impl Work for ReadConfigMeta {
     const NAME: &'static str = "read_config_meta";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         let editor = core.editor.lock().clone();
@@ -94,9 +88,7 @@ impl Work for ChangeConfig {
     const NAME: &'static str = "change_config";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         // Held until the end, so that the last settings published are the ones in effect.
@@ -118,9 +110,7 @@ impl Work for WithdrawConfig {
     const NAME: &'static str = "withdraw_config";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         let _turn = core.turn.lock().await;
@@ -143,6 +133,8 @@ pub struct ConfigCore {
 }
 
 impl ActorCore for ConfigCore {
+    type Tenant = ();
+
     const NAME: &'static str = "config_owner";
 }
 
@@ -240,7 +232,7 @@ mod tests {
         const NAME: &'static str = "die";
         const ACCESS: Access = Access::Read;
 
-        fn tenant(&self) -> Tenant {
+        fn tenant(&self) -> crate::capacity::Tenant {
             None
         }
     }

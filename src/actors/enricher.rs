@@ -19,7 +19,7 @@ use super::note_store::enrich::{
     ApplyEnrichment, CountEnrichmentFailure, ReadWaitingNotes, Verdict, WaitingNote,
 };
 use super::note_store::{EnrichmentQueue, NoteHandle};
-use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
+use super::worker::{Access, ActorCore, Work, WorkerHandle};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, Mentions};
 use crate::domain::memory::note::Note;
@@ -65,9 +65,7 @@ impl Work for ReadQueue {
     const NAME: &'static str = "read_queue";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<EnricherCore>) -> Result<Self::Reply, DomainError> {
         let depth = core.queue.depth();
@@ -93,6 +91,8 @@ pub struct EnricherCore {
 }
 
 impl ActorCore for EnricherCore {
+    type Tenant = ();
+
     const NAME: &'static str = "enricher";
 
     /// Processes the queue, if a model is configured.

@@ -266,5 +266,7 @@ impl ExtractorCore {
 }
 
 impl ActorCore for ExtractorCore {
+    type Tenant = Tenant;
+
     const NAME: &'static str = "extractor";
 }

@@ -16,7 +16,7 @@ use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::ExtractorHandle;
 use super::graph_store::{CommitStaged, GraphHandle};
 use super::keyed_locks::KeyedLocks;
-use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
+use super::worker::{Access, ActorCore, Work, WorkerHandle};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -63,8 +63,8 @@ impl Work for ReadBatch {
     const NAME: &'static str = "read_batch";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
@@ -77,8 +77,8 @@ impl Work for DecideEntity {
     const NAME: &'static str = "decide";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
@@ -131,8 +131,8 @@ impl Work for CommitBatch {
     const NAME: &'static str = "commit_batch";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
@@ -160,6 +160,8 @@ pub struct StagingCore {
 }
 
 impl ActorCore for StagingCore {
+    type Tenant = Uuid;
+
     const NAME: &'static str = "staging_batches";
 }
 

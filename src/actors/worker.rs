@@ -11,6 +11,7 @@ use actix::{Actor, Context, Handler};
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
+use uuid::Uuid;
 
 pub use super::handle::Access;
 use super::handle::{ActorHandle, Job, Request, Stateful};
@@ -21,12 +22,36 @@ use crate::domain::error::DomainError;
 
 /// State shared by all requests to one actor; it survives a restart of the actor.
 pub trait ActorCore: Send + Sync + 'static {
+    /// Whom its requests are made for: a workspace (`Uuid`), a workspace or nobody ([`Tenant`]), or always nobody (`()`).
+    type Tenant: Into<TenantOf>;
+
     /// The actor's name in the settings (`[actors.<name>]`), in metrics and in the log.
     const NAME: &'static str;
 
     /// Background tasks that run for as long as the actor lives.
     fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
         Vec::new()
+    }
+}
+
+/// The tenant of a request, from whatever its actor's requests say of it.
+pub struct TenantOf(Tenant);
+
+impl From<()> for TenantOf {
+    fn from((): ()) -> Self {
+        Self(None)
+    }
+}
+
+impl From<Uuid> for TenantOf {
+    fn from(workspace: Uuid) -> Self {
+        Self(Some(workspace))
+    }
+}
+
+impl From<Tenant> for TenantOf {
+    fn from(tenant: Tenant) -> Self {
+        Self(tenant)
     }
 }
 
@@ -38,7 +63,7 @@ pub trait Work: Send + 'static {
     const ACCESS: Access;
 
     /// Workspace the request is made for: permits are shared out among workspaces.
-    fn tenant(&self) -> Tenant;
+    fn tenant(&self) -> <Self::Core as ActorCore>::Tenant;
 
     /// Whether the work is large enough to step back behind other requests: see [`crate::capacity::bulk_runtime_or`].
     fn is_bulk(&self) -> bool {
@@ -55,7 +80,8 @@ impl<W: Work> Request for W {
     const ACCESS: Access = W::ACCESS;
 
     fn tenant(&self) -> Tenant {
-        Work::tenant(self)
+        let TenantOf(tenant) = Work::tenant(self).into();
+        tenant
     }
 }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use self::linked_entries::{LinkedEntries, SKEW};
 use self::rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
-use super::connection::connect::StoreError;
+use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::rows::{newest_first, up_to_limit};
 use super::{Store, failed};

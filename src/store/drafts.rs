@@ -15,7 +15,7 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::Store;
-use super::connection::connect::StoreError;
+use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::WriteTx;
 use super::rows::{EdgeRow, EvidenceRow, key, pack_text, record};

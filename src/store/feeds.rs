@@ -17,7 +17,7 @@ use uuid::Uuid;
 use self::batches::UPDATE;
 use self::rows::FeedRow;
 use super::audit::rows::audit_rows;
-use super::connection::connect::StoreError;
+use super::connection::error::StoreError;
 use super::connection::retry::{with_race_retry, with_retry};
 use super::rows::{key, parse, record};
 use super::{Store, failed};

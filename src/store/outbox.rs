@@ -10,8 +10,8 @@ use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::connection::connect::StoreError;
 use super::connection::database::Statement;
+use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::rows::{key, record};
 use super::{Store, failed};

@@ -4,7 +4,7 @@
 use chrono::{DateTime, Utc};
 use surrealdb::types::RecordId;
 
-use super::connection::connect::StoreError;
+use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::rows::key;
 use super::{Store, failed};

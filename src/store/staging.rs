@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use self::commit::Commit;
 use self::rows::{BatchRow, StagedEntityRow};
-use super::connection::connect::StoreError;
+use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::WriteTx;
 use super::rows::{key, parse, record, tlp};

@@ -28,7 +28,7 @@ use self::held::HeldReport;
 pub(super) use self::places::Place;
 use self::rows::StixRows;
 use super::Store;
-use super::connection::connect::StoreError;
+use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::{CHUNK, WriteTx};
 use super::feeds::commit::{ReviewOutcome, StixOrigin};

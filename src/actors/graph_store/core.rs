@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use uuid::Uuid;
 
 use super::changes::Nodes;
 use crate::actors::audit_writer::AuditHandle;
@@ -54,6 +55,8 @@ impl GraphCore {
 }
 
 impl ActorCore for GraphCore {
+    type Tenant = Uuid;
+
     const NAME: &'static str = "graph_store";
 
     fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {

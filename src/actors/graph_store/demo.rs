@@ -11,7 +11,7 @@ use super::core::GraphCore;
 use super::export::{ExportBundle, ExportContents, build, outcome_of, text_of};
 use super::recall::Search;
 use crate::actors::audit_writer::Append;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::demo::{DemoQuery, DemoQueryError, PublicDemo};
@@ -60,8 +60,8 @@ impl Work for DemoRecall {
     const NAME: &'static str = "demo_recall";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.0.demo.workspace().id)
+    fn tenant(&self) -> Uuid {
+        self.0.demo.workspace().id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
@@ -90,8 +90,8 @@ impl Work for DemoExport {
     const NAME: &'static str = "demo_export";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.visit.demo.workspace().id)
+    fn tenant(&self) -> Uuid {
+        self.visit.demo.workspace().id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

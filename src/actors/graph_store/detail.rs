@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use crate::actors::audit_writer::Append;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship};
@@ -46,8 +46,8 @@ impl Work for ReadNode {
     const NAME: &'static str = "read_node";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
@@ -110,8 +110,8 @@ impl Work for ReadEvidence {
     const NAME: &'static str = "read_evidence";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

@@ -11,7 +11,7 @@ use super::ingest::BULK;
 use crate::actors::indexed_store::WorkspaceState;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -59,8 +59,8 @@ impl Work for IngestDrafts {
     const NAME: &'static str = "ingest_drafts";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     fn is_bulk(&self) -> bool {
@@ -85,8 +85,8 @@ impl Work for FindDuplicates {
     const NAME: &'static str = "find_duplicates";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
@@ -139,8 +139,8 @@ impl Work for CommitStaged {
     const NAME: &'static str = "commit_staged";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

@@ -11,7 +11,7 @@ use super::core::GraphCore;
 use super::export_gate::{Gate, SortedObjects};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::{blocking, spawn_read};
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -96,8 +96,8 @@ impl Work for ExportSession {
     const NAME: &'static str = "export_session";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

@@ -11,7 +11,7 @@ use super::core::{GraphCore, NODES_PER_PAGE};
 use super::doc_prefetch::{DocPrefetch, PreparedDocs};
 use super::documents;
 use crate::actors::indexed_store::WorkspaceState;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -67,8 +67,8 @@ impl Work for IngestStix {
     const NAME: &'static str = "ingest_stix";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     fn is_bulk(&self) -> bool {

@@ -10,7 +10,7 @@ use super::why::{GraphAnswer, RankedResults};
 use crate::actors::audit_writer::Append;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -76,8 +76,8 @@ impl Work for Recall {
     const NAME: &'static str = "recall";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
@@ -158,8 +158,8 @@ impl Work for RecallSemantic {
     const NAME: &'static str = "recall_semantic";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

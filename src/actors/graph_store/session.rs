@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallSession, Visible};
@@ -23,8 +23,8 @@ impl Work for ReadSession {
     const NAME: &'static str = "read_session";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

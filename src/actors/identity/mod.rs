@@ -32,7 +32,7 @@ pub use self::sign_in::{Login, SignInGrant, SignInOutcome};
 use super::audit_writer::{AuditHandle, Chain};
 use super::job;
 use super::rate_limiter::RateLimiterHandle;
-use super::worker::{ActorCore, WorkerHandle};
+use super::worker::{ActorCore, Tenant, WorkerHandle};
 use crate::auth::token::Tokens;
 use crate::capacity::cores;
 use crate::domain::audit::AuditEntry;
@@ -92,5 +92,7 @@ async fn run_hashing<T: Send + 'static>(
 }
 
 impl ActorCore for IdentityCore {
+    type Tenant = Tenant;
+
     const NAME: &'static str = "identity";
 }

@@ -58,6 +58,8 @@ impl NoteCore {
 }
 
 impl ActorCore for NoteCore {
+    type Tenant = ();
+
     // The name of its section in the settings, as clients of earlier versions wrote it.
     const NAME: &'static str = "graph_store";
 

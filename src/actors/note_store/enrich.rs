@@ -12,7 +12,7 @@ use super::wording::Wording;
 use crate::actors::job::blocking;
 use crate::actors::note_store::core::NoteCore;
 use crate::actors::note_store::documents;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -49,9 +49,7 @@ impl Work for ReadWaitingNotes {
     const NAME: &'static str = "next_waiting";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.next_waiting(self).await
@@ -85,9 +83,7 @@ impl Work for ApplyEnrichment {
     const NAME: &'static str = "apply_enrichment";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.apply_enrichment(self).await
@@ -104,9 +100,7 @@ impl Work for CountEnrichmentFailure {
     const NAME: &'static str = "enrichment_failed";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.count_enrichment_failure(self).await

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::graph::MemoryGraph;
 use crate::actors::job::blocking;
 use crate::actors::note_store::core::NoteCore;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::context;
 use crate::domain::memory::view::{DomainCount, GraphView, NodeDetails, NoteSummary, Page};
@@ -47,9 +47,7 @@ impl Work for ViewGraph {
     const NAME: &'static str = "view_graph";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         let view = core.look(move |graph| graph.picture(&self)).await?;
@@ -70,9 +68,7 @@ impl Work for ReadGraphNode {
     const NAME: &'static str = "read_graph_node";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.read_graph_node(self).await
@@ -89,9 +85,7 @@ impl Work for ListDomains {
     const NAME: &'static str = "list_domains";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.look(|graph| graph.list_domains(MAX_DOMAINS)).await

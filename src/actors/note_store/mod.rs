@@ -49,7 +49,7 @@ pub use self::scope::Scope;
 pub use self::state::{EnrichmentQueue, Memory};
 pub use self::tuning::{PiiAction, Tuning, TuningSource};
 use super::worker::WorkerHandle;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::intent::Intent;
@@ -76,9 +76,7 @@ impl Work for Remember {
     const NAME: &'static str = "remember";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.remember(self).await
@@ -122,9 +120,7 @@ impl Work for RecallNotes {
     const NAME: &'static str = "recall_notes";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.recall_notes(self).await
@@ -141,9 +137,7 @@ impl Work for ReadNote {
     const NAME: &'static str = "read_note";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.read_note(self).await
@@ -164,9 +158,7 @@ impl Work for ListNodes {
     const NAME: &'static str = "list_nodes";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.list_nodes(self).await
@@ -183,9 +175,7 @@ impl Work for ListEdges {
     const NAME: &'static str = "list_edges";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.list_edges(self).await
@@ -206,9 +196,7 @@ impl Work for ListEntities {
     const NAME: &'static str = "list_entities";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.list_entities(self).await
@@ -225,9 +213,7 @@ impl Work for CountMemory {
     const NAME: &'static str = "count_memory";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.count_memory(self).await
@@ -250,9 +236,7 @@ impl Work for IngestRelationship {
     const NAME: &'static str = "ingest_relationship";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.ingest_relationship(self).await
@@ -269,9 +253,7 @@ impl Work for ReadRelationships {
     const NAME: &'static str = "read_relationships";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<NoteCore>) -> Result<Self::Reply, DomainError> {
         core.read_relationships(self).await

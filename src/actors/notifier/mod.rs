@@ -18,7 +18,7 @@ use tokio::task::AbortHandle;
 
 pub use self::requests::{ListPilotRequests, SubmitPilot};
 use super::audit_writer::{AuditHandle, Chain};
-use super::worker::{ActorCore, WorkerHandle};
+use super::worker::{ActorCore, Tenant, WorkerHandle};
 use crate::config::NotifierSettings;
 use crate::domain::audit::AuditEntry;
 use crate::mail::Mailer;
@@ -47,6 +47,8 @@ pub struct NotifierCore {
 }
 
 impl ActorCore for NotifierCore {
+    type Tenant = Tenant;
+
     const NAME: &'static str = "notifier";
 
     /// Sends what is in the outbox.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{BatchView, CommitBatch, ReadBatch, StagingCore, check_reviewable};
 use crate::actors::extractor::Extract;
 use crate::actors::graph_store::FindDuplicates;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, ErrorKind};
@@ -58,8 +58,8 @@ impl Work for Preview {
     const NAME: &'static str = "preview";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {

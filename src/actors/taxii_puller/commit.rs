@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::TaxiiPullerCore;
 use crate::actors::graph_store::{IngestOutcome, IngestStix};
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
@@ -54,8 +54,8 @@ impl Work for CommitFeedItems {
     const NAME: &'static str = "commit_feed_items";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     fn is_bulk(&self) -> bool {

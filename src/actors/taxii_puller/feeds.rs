@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::TaxiiPullerCore;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -47,8 +47,8 @@ impl Work for RegisterFeed {
     const NAME: &'static str = "register_feed";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
@@ -74,8 +74,8 @@ impl Work for ListFeeds {
     const NAME: &'static str = "list_feeds";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
@@ -93,8 +93,8 @@ impl Work for ReadFeed {
     const NAME: &'static str = "read_feed";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
@@ -111,8 +111,8 @@ impl Work for ChangeFeed {
     const NAME: &'static str = "change_feed";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {

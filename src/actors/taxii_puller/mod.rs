@@ -73,6 +73,8 @@ pub struct TaxiiPullerCore {
 }
 
 impl ActorCore for TaxiiPullerCore {
+    type Tenant = Uuid;
+
     const NAME: &'static str = "taxii_puller";
 
     /// Ends pulls whose process died, so that they can be resumed.

@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::{PullEnd, PullerHandle, TaxiiPullerCore};
 use crate::actors::graph_store::{IngestStix, plan_objects};
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::capacity::{bulk_runtime_or, run_heavy};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -59,8 +59,8 @@ impl Work for StartPull {
     const NAME: &'static str = "start_pull";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::TaxiiPullerCore;
 use crate::actors::graph_store::FindDuplicates;
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -70,8 +70,8 @@ impl Work for ReadFeedBatch {
     const NAME: &'static str = "read_feed_batch";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
@@ -108,8 +108,8 @@ impl Work for ListFeedBatches {
     const NAME: &'static str = "list_feed_batches";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
@@ -131,8 +131,8 @@ impl Work for ReadItem {
     const NAME: &'static str = "read_feed_item";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
@@ -155,8 +155,8 @@ impl Work for DecideItem {
     const NAME: &'static str = "decide_feed_item";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::pull::definitions_of;
 use super::{PullEnd, TaxiiPullerCore};
-use crate::actors::worker::{Access, Tenant, Work};
+use crate::actors::worker::{Access, Work};
 use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -40,8 +40,8 @@ impl Work for StageBundle {
     const NAME: &'static str = "stage_bundle";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
     }
 
     fn is_bulk(&self) -> bool {

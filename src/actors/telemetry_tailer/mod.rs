@@ -39,7 +39,7 @@ use self::replay::Opening;
 use self::tally::Tally;
 pub use self::tally::TelemetryMetrics;
 use super::job;
-use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle, every};
+use super::worker::{Access, ActorCore, Work, WorkerHandle, every};
 use crate::blocking;
 use crate::domain::error::DomainError;
 
@@ -81,9 +81,7 @@ impl Work for Record {
     const NAME: &'static str = "record";
     const ACCESS: Access = Access::Write;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
         core.record(self).await
@@ -100,9 +98,7 @@ impl Work for ReadMetrics {
     const NAME: &'static str = "read_metrics";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
         core.metrics(self).await
@@ -122,9 +118,7 @@ impl Work for ReadHistory {
     const NAME: &'static str = "read_history";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
         core.history(self).await
@@ -144,9 +138,7 @@ impl Work for ReadLogs {
     const NAME: &'static str = "read_logs";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
         core.read_logs(self).await
@@ -176,9 +168,7 @@ impl Work for Subscribe {
     const NAME: &'static str = "subscribe";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
         core.subscribe(self).await
@@ -195,9 +185,7 @@ impl Work for Flush {
     const NAME: &'static str = "flush";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
-        None
-    }
+    fn tenant(&self) {}
 
     async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
         core.flush(self).await
@@ -223,6 +211,8 @@ pub struct TailerCore {
 }
 
 impl ActorCore for TailerCore {
+    type Tenant = ();
+
     const NAME: &'static str = "telemetry_tailer";
 
     /// Deletes old files periodically.

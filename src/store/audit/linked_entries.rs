@@ -6,8 +6,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
-use crate::store::connection::connect::StoreError;
 use crate::store::connection::database::Database;
+use crate::store::connection::error::StoreError;
 use crate::store::rows::up_to_limit;
 
 /// Rows read at a time.

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::audit::{AuditEntry, ChainLink};
 use crate::domain::error::DomainError;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{corrupt, newest_first, parse};
 

@@ -245,7 +245,7 @@ impl Database {
     }
 
     /// Signs this session in as a database user.
-    pub(super) async fn sign_in(&self, user: DatabaseUser) -> surrealdb::Result<()> {
+    pub(in crate::store) async fn sign_in(&self, user: DatabaseUser) -> surrealdb::Result<()> {
         match &self.connection {
             Connection::Embedded(db) => db.signin(user).await.map(drop),
             Connection::Remote(db) => db.signin(user).await.map(drop),

@@ -10,7 +10,7 @@ use surrealdb::IndexedResults;
 use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
-use super::connect::StoreError;
+use super::error::StoreError;
 use super::retry::with_retry;
 use crate::domain::error::DomainError;
 use crate::store::{Store, failed};

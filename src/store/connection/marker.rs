@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use surrealkv::CommitObserver;
 
-use super::connect::StoreError;
+use super::error::StoreError;
 use crate::files;
 
 /// Its place in the data directory.
@@ -94,7 +94,7 @@ impl StoreMarker {
     }
 
     /// Makes the engine report to this marker when it opens the store next.
-    pub(super) fn watch(self: &Arc<Self>) {
+    pub(in crate::store) fn watch(self: &Arc<Self>) {
         surrealkv::observe_commits(&self.store, Arc::clone(self) as Arc<dyn CommitObserver>);
     }
 

@@ -18,7 +18,7 @@ use surrealdb::types::{ConnectionError, NotFoundError, QueryError, Variables};
 use surrealdb::{IndexedResults, Surreal};
 use tokio::sync::watch;
 
-use super::connect::Connector;
+use super::connector::Connector;
 
 /// Interval between probes of each socket.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -90,7 +90,7 @@ fn unreachable(text: String) -> surrealdb::Error {
 
 impl Pool {
     /// Opens the first of at most `connections` sockets; the others are opened on demand.
-    pub(super) async fn open(
+    pub(in crate::store) async fn open(
         dial: Connector,
         connections: usize,
         timeout: Duration,

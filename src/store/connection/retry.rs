@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::Rng;
 use surrealdb::types::QueryError;
 
-use super::connect::StoreError;
+use super::error::StoreError;
 
 const TRIES: u32 = 10;
 

@@ -6,13 +6,12 @@ use std::sync::Arc;
 use surrealdb::types::{RecordId, SurrealValue, Value};
 use uuid::Uuid;
 
-use super::connect::StoreError;
 use super::database::WriteTransaction;
+use super::error::StoreError;
 use crate::domain::ids::IdSecret;
 use crate::domain::tlp::Tlp;
 use crate::store::Store;
-use crate::store::rows::{HeldRow, key, record};
-use crate::store::staging::rows::{BatchRow, PartRow, StagedEntityRow};
+use crate::store::rows::{key, record};
 
 /// Rows per statement: enough to be fast, few enough to bound a statement's memory and to yield the thread after some
 /// tens of milliseconds.
@@ -82,79 +81,6 @@ impl WriteTx {
             statement = statement.bind((*name, value.clone()));
         }
         Ok(statement.await?.take(0)?)
-    }
-
-    /// The entities of a staging batch, in text order.
-    pub(in crate::store) async fn entities_of(
-        &self,
-        ws: Uuid,
-        batch: Uuid,
-    ) -> Result<Vec<StagedEntityRow>, StoreError> {
-        let query = "SELECT * FROM staged_entity WHERE batch = $batch AND ws = $ws ORDER BY ord";
-        self.of_batch(query, ws, batch).await
-    }
-
-    /// At most `page` rows that wait for a marking and are marked no lower than `lowest`, supporting objects first:
-    /// whether a node may name its author depends on the author's own marking.
-    pub(in crate::store) async fn held_rows(
-        &self,
-        ws: Uuid,
-        marking: &str,
-        (lowest, page): (i64, u32),
-    ) -> Result<Vec<HeldRow>, StoreError> {
-        for is_support in [true, false] {
-            let query = format!(
-                "SELECT * FROM stix_held WHERE ws = $ws AND marking = $marking AND is_support = {is_support} \
-                 AND tlp_rank >= $lowest LIMIT {page}"
-            );
-            let statement = self.tx.query(query).bind(("ws", ws)).bind(("lowest", lowest));
-            let rows: Vec<HeldRow> = statement.bind(("marking", marking.to_owned())).await?.take(0)?;
-            if !rows.is_empty() {
-                return Ok(rows);
-            }
-        }
-        Ok(Vec::new())
-    }
-
-    /// The later texts of a staging batch, in order.
-    pub(in crate::store) async fn later_parts(
-        &self,
-        ws: Uuid,
-        batch: Uuid,
-    ) -> Result<Vec<PartRow>, StoreError> {
-        let query = "SELECT * FROM staging_part WHERE batch = $batch AND ws = $ws ORDER BY ord";
-        self.of_batch(query, ws, batch).await
-    }
-
-    /// Rows of a staging batch; the query refers to workspace and batch as `$ws` and `$batch`.
-    async fn of_batch<T: SurrealValue>(
-        &self,
-        query: &str,
-        ws: Uuid,
-        batch: Uuid,
-    ) -> Result<Vec<T>, StoreError> {
-        let statement = self.tx.query(query).bind(("batch", batch));
-        Ok(statement.bind(("ws", ws)).await?.take(0)?)
-    }
-
-    /// The newest batch of a session with this marking that is open for everybody who sees it.
-    pub(in crate::store) async fn open_batch(
-        &self,
-        ws: Uuid,
-        session: &str,
-        tlp_rank: i64,
-    ) -> Result<Option<BatchRow>, StoreError> {
-        let query = "SELECT * FROM staging_batch WHERE ws = $ws AND session_id = $of \
-                     AND status = 'open' AND commits_by_level = NONE AND tlp_rank = $tlp_rank \
-                     ORDER BY created_at DESC LIMIT 1";
-        let mut response = self
-            .tx
-            .query(query)
-            .bind(("ws", ws))
-            .bind(("of", session.to_owned()))
-            .bind(("tlp_rank", tlp_rank))
-            .await?;
-        Ok(response.take(0)?)
     }
 
     /// Those nodes that are active nodes of the workspace and marked no higher than `highest`.

@@ -13,7 +13,7 @@ use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::node::NodeStatus;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::rows::{NodeRow, key, record};
 
 /// Nodes looked up so far; `None` for those that do not exist.

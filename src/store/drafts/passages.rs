@@ -11,7 +11,7 @@ use crate::domain::draft::NodeDraft;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::passage::{passage_of, readable_part};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
 use crate::store::rows::{NodeRow, PassageRow, record};
 

@@ -10,7 +10,7 @@ use super::nodes::NodeRows;
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::extraction::canonical_name;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::rows::{NodeRow, record};
 
 /// Sources of which each text stands for itself.

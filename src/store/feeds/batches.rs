@@ -11,7 +11,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{BatchState, Feed, FeedBatch, InputKind, Received, Tally};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{key, record, tlp};

@@ -14,7 +14,7 @@ use crate::domain::feed::{ItemStatus, Tally};
 use crate::domain::stix::ingest::{EarlierVersions, StixPlan, VersionMarking};
 use crate::domain::stix::marking::{SilentReport, SilentVersion};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{parse, tlp};
 

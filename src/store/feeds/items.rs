@@ -14,7 +14,7 @@ use crate::domain::error::DomainError;
 use crate::domain::feed::{FeedItem, ItemId, ItemStatus, Tally};
 use crate::domain::stix::marking::{DefinitionLevel, Markings, learn, level_of};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::{CHUNK, WriteTx};
 use crate::store::rows::{record, tlp, unpack};

@@ -13,7 +13,7 @@ use super::batches::{OWN, UPSERT};
 use super::rows::FeedItemRow;
 use crate::domain::error::DomainError;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{key, record, tlp};
 

@@ -5,7 +5,7 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use crate::domain::error::DomainError;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::rows::key;
 use crate::store::{Store, failed};

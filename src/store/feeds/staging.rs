@@ -20,7 +20,7 @@ use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::tlp::Tlp;
 use crate::store::Store;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::{WriteTx, yield_regularly};
 use crate::store::rows::{key, record, tlp};

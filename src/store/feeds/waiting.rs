@@ -19,7 +19,7 @@ use crate::domain::feed::{BatchState, Tally};
 use crate::domain::stix::marking::{Markings, learn, level_by_definition};
 use crate::domain::stix::object::{type_of_id, visit_refs};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{tlp, up_to_limit};

@@ -10,7 +10,7 @@ use surrealdb::types::{Array, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use crate::domain::error::DomainError;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::up_to_limit;
 use crate::store::{Store, failed};

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::domain::ids::{IdSecret, WorkspaceIds};
 use crate::store::Store;
-use crate::store::connection::connect::StoreError;
 use crate::store::connection::database::Database;
+use crate::store::connection::error::StoreError;
 use crate::store::rows::corrupt;
 
 #[derive(Debug, SurrealValue)]

@@ -7,8 +7,8 @@ use uuid::Uuid;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, ChainLink};
 use crate::store::audit::rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
-use crate::store::connection::connect::StoreError;
 use crate::store::connection::database::Database;
+use crate::store::connection::error::StoreError;
 use crate::store::rows::{key, newest_first, up_to_limit};
 
 /// Rows moved in one transaction.

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::audit;
 use crate::domain::error::DomainError;
-use crate::store::connection::connect::StoreError;
 use crate::store::connection::database::Database;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_race_retry;
 
 /// All migrations, oldest first; a store's version is the number of the last one applied.

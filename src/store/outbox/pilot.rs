@@ -8,7 +8,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::pilot::{Notification, PilotRequest};
 use crate::store::audit::rows::audit_rows;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_race_retry;
 use crate::store::rows::{key, newest_first, parse, record};
 use crate::store::{Store, failed};

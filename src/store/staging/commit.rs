@@ -14,7 +14,7 @@ use crate::domain::draft::{Drafts, EdgeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::staging::{CommitResult, StagedStatus};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::drafts::{DraftsIngestOutcome, DraftsWrite, write_drafts};
 use crate::store::rows::{key, parse, record};

@@ -12,7 +12,7 @@ use crate::domain::staging::{
 };
 use crate::domain::tlp::Tlp;
 use crate::store::Store;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{corrupt, key};

@@ -11,6 +11,8 @@ use crate::domain::draft::{EdgeDraft, EvidenceDraft, JsonText, NodeDraft, identi
 use crate::domain::error::DomainError;
 use crate::domain::staging::{ExtractedEntity, ExtractedRelation, StagedEntity, StagingBatch, Summary};
 use crate::domain::tlp::Tlp;
+use crate::store::connection::error::StoreError;
+use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{corrupt, key, pack, parse, record, tlp, unpack};
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -376,5 +378,56 @@ impl StagedEntityRow {
             evidence,
             merge_by_name: self.merge_by_name,
         })
+    }
+}
+
+impl WriteTx {
+    /// The entities of a staging batch, in text order.
+    pub(in crate::store) async fn entities_of(
+        &self,
+        ws: Uuid,
+        batch: Uuid,
+    ) -> Result<Vec<StagedEntityRow>, StoreError> {
+        let query = "SELECT * FROM staged_entity WHERE batch = $batch AND ws = $ws ORDER BY ord";
+        self.of_batch(query, ws, batch).await
+    }
+
+    /// The later texts of a staging batch, in order.
+    pub(in crate::store) async fn later_parts(
+        &self,
+        ws: Uuid,
+        batch: Uuid,
+    ) -> Result<Vec<PartRow>, StoreError> {
+        let query = "SELECT * FROM staging_part WHERE batch = $batch AND ws = $ws ORDER BY ord";
+        self.of_batch(query, ws, batch).await
+    }
+
+    /// Rows of a staging batch; the query refers to workspace and batch as `$ws` and `$batch`.
+    async fn of_batch<T: SurrealValue>(
+        &self,
+        query: &str,
+        ws: Uuid,
+        batch: Uuid,
+    ) -> Result<Vec<T>, StoreError> {
+        let of = [("ws", ws.into_value()), ("batch", batch.into_value())];
+        self.select(query, &of).await
+    }
+
+    /// The newest batch of a session with this marking that is open for everybody who sees it.
+    pub(in crate::store) async fn open_batch(
+        &self,
+        ws: Uuid,
+        session: &str,
+        tlp_rank: i64,
+    ) -> Result<Option<BatchRow>, StoreError> {
+        let query = "SELECT * FROM staging_batch WHERE ws = $ws AND session_id = $of \
+                     AND status = 'open' AND commits_by_level = NONE AND tlp_rank = $tlp_rank \
+                     ORDER BY created_at DESC LIMIT 1";
+        let of = [
+            ("ws", ws.into_value()),
+            ("of", session.to_owned().into_value()),
+            ("tlp_rank", tlp_rank.into_value()),
+        ];
+        Ok(self.select(query, &of).await?.pop())
     }
 }

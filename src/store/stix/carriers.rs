@@ -14,7 +14,7 @@ use super::Ingest;
 use super::known::OriginalRow;
 use crate::domain::stix::marking::marking_refs;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::yield_regularly;
 
 /// Rows recorded together.

@@ -15,7 +15,7 @@ use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known_definitions::{definition_row, definition_rows};
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::stix::object::type_of_id;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
 
 #[derive(Debug, SurrealValue)]

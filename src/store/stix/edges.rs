@@ -14,7 +14,7 @@ use super::successor::{level_after, silent_version};
 use super::{Ingest, NO_END, OLD};
 use crate::domain::stix::ingest::StixRelationship;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
 use crate::store::connection::tx::yield_regularly;
 

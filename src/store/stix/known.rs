@@ -12,7 +12,7 @@ use super::places::{Beside, NewVersion, Rows, StoredVersion, Target};
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 
 /// A stored node.
 #[derive(Debug, SurrealValue)]

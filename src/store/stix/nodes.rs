@@ -16,7 +16,7 @@ use crate::domain::stix::ingest::StixNode;
 use crate::domain::stix::marking::states_level;
 use crate::domain::stix::properties::carry_over;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
 use crate::store::connection::tx::yield_regularly;
 

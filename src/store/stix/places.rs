@@ -15,7 +15,7 @@ use super::super::rows::{key, record};
 use super::Ingest;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 
 /// A row beside the first one of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::stix::marking;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{HeldRow, NodeRow, key, record, tlp, unpack};
 
@@ -432,4 +432,32 @@ impl RemarkedObject {
 fn of_table(rows: &[RecordId], table: &str) -> Vec<RecordId> {
     let rows = rows.iter().filter(|row| row.table.as_str() == table);
     rows.cloned().collect()
+}
+
+impl WriteTx {
+    /// At most `page` rows that wait for a marking and are marked no lower than `lowest`, supporting objects first:
+    /// whether a node may name its author depends on the author's own marking.
+    async fn held_rows(
+        &self,
+        ws: Uuid,
+        marking: &str,
+        (lowest, page): (i64, u32),
+    ) -> Result<Vec<HeldRow>, StoreError> {
+        for is_support in [true, false] {
+            let query = format!(
+                "SELECT * FROM stix_held WHERE ws = $ws AND marking = $marking AND is_support = {is_support} \
+                 AND tlp_rank >= $lowest LIMIT {page}"
+            );
+            let of = [
+                ("ws", ws.into_value()),
+                ("marking", marking.to_owned().into_value()),
+                ("lowest", lowest.into_value()),
+            ];
+            let rows: Vec<HeldRow> = self.select(&query, &of).await?;
+            if !rows.is_empty() {
+                return Ok(rows);
+            }
+        }
+        Ok(Vec::new())
+    }
 }

@@ -17,7 +17,7 @@ use crate::domain::packing::unpack;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::stix::marking::states_level;
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
 use crate::store::connection::tx::yield_regularly;
 

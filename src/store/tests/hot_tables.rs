@@ -2,7 +2,7 @@
 
 use super::node_ids::public;
 use super::*;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::rows::record;
 
 /// The schema that listed every field of nodes and edges.

@@ -305,7 +305,7 @@ impl Request for Die {
     const NAME: &'static str = "die";
     const ACCESS: Access = Access::Read;
 
-    fn tenant(&self) -> Tenant {
+    fn tenant(&self) -> crate::capacity::Tenant {
         None
     }
 }

@@ -12,7 +12,7 @@ use super::{Cause, Marking, Release, RemarkedObject};
 use crate::domain::kinds::StixRow;
 use crate::domain::stix::{marking, object, properties};
 use crate::domain::tlp::Tlp;
-use crate::store::connection::connect::StoreError;
+use crate::store::connection::error::StoreError;
 use crate::store::rows::{NodeRow, tlp, unpack};
 use crate::store::stix::support_rows::support_rows;
 

@@ -1,6 +1,5 @@
 //! Opens the database, brings its schema up to date and signs in as the user without DDL rights.
 
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -9,26 +8,25 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
-use surrealdb::engine::any::{Any, connect};
+use surrealdb::Surreal;
+use surrealdb::engine::any::connect;
 use surrealdb::engine::local::Db;
-use surrealdb::opt::WebsocketConfig;
 use surrealdb::opt::auth::{Database as DatabaseUser, Root};
-use surrealdb::{Surreal, opt::Config};
 use surrealdb_cnf::ConfigMap;
 use surrealdb_engine_local::Datastore;
 use uuid::Uuid;
 
-use super::database::{Connection, Database};
-use super::marker::StoreMarker;
-use super::pool::Pool;
-use super::size::SizeLimit;
-use super::temporary::TemporaryDir;
-use crate::domain::error::DomainError;
+use super::Store;
+use super::connection::connector::{Connector, remote_config};
+use super::connection::database::{Connection, Database};
+use super::connection::error::StoreError;
+use super::connection::marker::StoreMarker;
+use super::connection::pool::Pool;
+use super::connection::size::SizeLimit;
+use super::connection::temporary::TemporaryDir;
+use super::identity::id_secret;
+use super::migrations::migrate::{self, Hashing};
 use crate::files;
-use crate::store::Store;
-use crate::store::identity::id_secret;
-use crate::store::migrations::migrate;
-use crate::store::migrations::migrate::Hashing;
 
 /// Namespace and user of the service.
 const NAMESPACE: &str = "threat_memory";
@@ -42,64 +40,8 @@ const TEMPORARY: &str = "mem://";
 /// point read several times as expensive.
 const BLOCK_SIZE: usize = 8 << 10;
 
-/// Maximum message size in either direction; a server's default is 128 MiB.
-const MAX_MESSAGE: usize = 128 << 20;
 /// Longest wait for a server at startup.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
-
-/// Reason why the store could not be opened or a statement failed.
-#[derive(Debug, thiserror::Error)]
-pub enum StoreError {
-    #[error("the data directory {0} is in use by another process; stop it first or choose another directory")]
-    InUse(String),
-    #[error(
-        "the memory in this database is in use by another process ({place}); stop it first, or wait {seconds} seconds \
-         after it ended unexpectedly"
-    )]
-    Held { place: String, seconds: u64 },
-    #[error("storage {url}: {cause}")]
-    Open { url: String, cause: String },
-    #[error(
-        "the store {store} has lost commits that were acknowledged: the last one in it has the number {found}, and \
-         store.marker beside it knows of number {known}. Is a disk missing, or was an older back-up put in place? Put the \
-         right store back, or start once with --accept-loss to go on with what is there"
-    )]
-    Behind { store: String, found: u64, known: u64 },
-    #[error(
-        "there is no store in {store} (its last commit would have the number 0), although this data directory had one \
-         (the last commit known has the number {known}). Is a disk not mounted? Put the store back, or start once with \
-         --accept-loss to begin without it"
-    )]
-    Gone { store: String, known: u64 },
-    #[error(
-        "{path}: {cause}, so nobody can tell whether the store has lost anything; start once with --accept-loss to go on \
-         with what is there"
-    )]
-    Marker { path: String, cause: String },
-    #[error("the schema is version {found}, this program knows {known}; use a newer program")]
-    TooNew { found: i64, known: i64 },
-    #[error("database: {0}")]
-    Database(#[from] surrealdb::Error),
-    #[error(transparent)]
-    Domain(#[from] DomainError),
-}
-
-impl StoreError {
-    /// Converts to the domain error; `what` is all a client learns of a database failure.
-    pub(in crate::store) fn into_domain(self, what: &'static str) -> DomainError {
-        match self {
-            StoreError::Domain(error) => error,
-            StoreError::Database(error) => crate::store::failed(what)(error),
-            StoreError::InUse(_)
-            | StoreError::Held { .. }
-            | StoreError::Open { .. }
-            | StoreError::Behind { .. }
-            | StoreError::Gone { .. }
-            | StoreError::Marker { .. }
-            | StoreError::TooNew { .. } => DomainError::internal(what, self),
-        }
-    }
-}
 
 /// Connection to an external SurrealDB as its owner; embedded stores need none.
 #[derive(Debug, Clone)]
@@ -263,37 +205,6 @@ async fn open_server(
         user,
     };
     Ok(Pool::open(dial, server.connections, server.timeout).await?)
-}
-
-fn remote_config() -> surrealdb::Result<Config> {
-    Config::new().websocket(WebsocketConfig::new().max_message_size(MAX_MESSAGE))
-}
-
-/// How the service connects to a server: as a user without DDL rights.
-pub(super) struct Connector {
-    url: String,
-    user: DatabaseUser,
-}
-
-impl fmt::Debug for Connector {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Dial")
-            .field("url", &self.url)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Connector {
-    /// Opens a new socket and signs in.
-    pub(in crate::store) async fn session(&self) -> surrealdb::Result<Surreal<Any>> {
-        let session = connect((self.url.as_str(), remote_config()?)).await?;
-        session.signin(self.user.clone()).await?;
-        session
-            .use_ns(&self.user.namespace)
-            .use_db(&self.user.database)
-            .await?;
-        Ok(session)
-    }
 }
 
 /// The directory of an embedded, durable store.
