@@ -163,18 +163,23 @@ fn a_log_that_is_gone_after_a_crash_is_noticed() {
     });
 }
 
+/// Writes into a directory, and puts the store of before back, without what is beside it.
+async fn put_older_store_back(dir: &Path, kind: Kind) {
+    let store = dir.join("store");
+    let older = tempfile::tempdir().unwrap();
+    copy(&store, older.path());
+    let service = kind.start(dir);
+    kind.write(&service).await;
+    service.stop();
+    fs::remove_dir_all(&store).unwrap();
+    copy(older.path(), &store);
+}
+
 #[test]
 fn an_older_store_under_a_newer_marker_is_noticed() {
     run(async {
         for (dir, kind) in services() {
-            let store = dir.path().join("store");
-            let older = tempfile::tempdir().unwrap();
-            copy(&store, older.path());
-            let service = kind.start(dir.path());
-            kind.write(&service).await;
-            service.stop();
-            fs::remove_dir_all(&store).unwrap();
-            copy(older.path(), &store);
+            put_older_store_back(dir.path(), kind).await;
             assert_refused(dir.path(), kind, "an older store");
             // What was derived from the lost part is given up, too.
             let service = Service::start(accepting(kind.command(dir.path())));
@@ -190,14 +195,7 @@ fn an_older_store_under_a_newer_marker_is_noticed() {
 fn what_was_derived_from_a_store_under_an_unreadable_marker_is_made_anew() {
     run(async {
         for (dir, kind) in services() {
-            let store = dir.path().join("store");
-            let older = tempfile::tempdir().unwrap();
-            copy(&store, older.path());
-            let service = kind.start(dir.path());
-            kind.write(&service).await;
-            service.stop();
-            fs::remove_dir_all(&store).unwrap();
-            copy(older.path(), &store);
+            put_older_store_back(dir.path(), kind).await;
             fs::write(dir.path().join("store.marker"), "no number").unwrap();
             let said = refused(kind.command(dir.path()));
             assert!(said.contains("store.marker: it does not hold a number"), "{said}");
