@@ -12,6 +12,7 @@ pub mod error;
 pub mod extraction;
 pub mod feed;
 pub mod ids;
+pub mod ingest_result;
 pub mod items;
 pub mod kinds;
 pub mod label;

@@ -19,11 +19,11 @@ use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::WriteTx;
 use super::rows::{EdgeRow, EvidenceRow, key, pack_text, record};
-use super::stix::IngestResult;
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::tlp::Tlp;
 use passages::PassageContent;
 

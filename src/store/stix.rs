@@ -35,6 +35,7 @@ use super::feeds::commit::{ReviewOutcome, StixOrigin};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::stix::ingest::{SkipReport, StixPlan};
 use crate::domain::stix::marking::SilentReport;
 use crate::domain::tlp::Tlp;
@@ -47,19 +48,6 @@ const NO_END: &str = "an end of the relationship is not in the workspace";
 pub enum StixPart {
     Nodes(usize),
     Edges(usize),
-}
-
-/// Counts of what an ingest changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
-pub struct IngestResult {
-    pub nodes_created: u64,
-    pub nodes_updated: u64,
-    pub evidence_created: u64,
-    pub edges_created: u64,
-    pub edges_updated: u64,
-    /// Objects withheld from export until one of their markings is defined; for the audit log.
-    #[serde(skip)]
-    pub held_back: u64,
 }
 
 /// Nodes and edges.

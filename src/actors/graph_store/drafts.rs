@@ -18,12 +18,13 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::draft::{Drafts, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{Entry, Gazetteer};
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, KeyHit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
-use crate::store::{DraftsWrite, IngestResult};
+use crate::store::DraftsWrite;
 
 /// Cosine similarity from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;

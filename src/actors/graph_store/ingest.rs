@@ -17,6 +17,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::{
     self, Markings, SkipReport, StixDefaults, StixNode, StixPlan, StixPlanning, StixRelationship,
@@ -25,8 +26,7 @@ use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::search::{IndexDoc, WorkspaceIndex};
 use crate::store::{
-    IngestResult, RemarkedObjects, ReviewOutcome, RiseProgress, RowIds, StixIngestOutcome, StixOrigin,
-    StixPart,
+    RemarkedObjects, ReviewOutcome, RiseProgress, RowIds, StixIngestOutcome, StixOrigin, StixPart,
 };
 
 /// Audit action for re-marking objects that waited for a marking definition.

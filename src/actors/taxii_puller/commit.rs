@@ -13,11 +13,12 @@ use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::feed::ItemId;
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::principal::Principal;
 use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
 use crate::domain::stix::ingest::StixDefaults;
 use crate::domain::stix::objects::Objects;
-use crate::store::{Choice, IngestResult, Review, StixOrigin};
+use crate::store::{Choice, Review, StixOrigin};
 
 /// Items that one commit takes at most.
 pub const MAX_ITEMS: u32 = 10_000;

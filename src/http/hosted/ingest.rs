@@ -13,13 +13,14 @@ use crate::actors::graph_store::{IngestDrafts, IngestStix};
 use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::items::{self, AnalystEntries, IngestBody, ItemPlan, OsintItems, Report};
 use crate::domain::misp::MispExport;
 use crate::domain::stix::bundle::{self, StixIngest};
 use crate::domain::stix::ingest::{SkippedObject, SkippedType, StixDefaults};
 use crate::domain::stix::objects::Objects;
 use crate::http::{AppState, body, weight};
-use crate::store::{IngestResult, StixOrigin};
+use crate::store::StixOrigin;
 
 /// Counts of what an ingest changed.
 #[derive(Serialize, ToSchema)]

@@ -12,13 +12,13 @@ use super::rows::{BatchRow, PartRow, StagedEntityRow};
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft};
 use crate::domain::error::DomainError;
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::staging::{CommitResult, StagedStatus};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::drafts::{DraftsIngestOutcome, DraftsWrite, write_drafts};
 use crate::store::rows::{key, parse, record};
-use crate::store::stix::IngestResult;
 
 /// Maximum number of discarded identities a batch remembers.
 const MAX_DISCARDED: usize = 5000;

@@ -7,9 +7,10 @@ use serde_json::Map;
 use super::*;
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft};
 use crate::domain::feed::{Feed, Redistribution};
+use crate::domain::ingest_result::IngestResult;
 use crate::domain::node::NodeType;
 use crate::store::rows::record;
-use crate::store::{DraftsIngestOutcome, DraftsWrite, IngestResult, StixIngestOutcome, StixOrigin};
+use crate::store::{DraftsIngestOutcome, DraftsWrite, StixIngestOutcome, StixOrigin};
 
 /// Reverts a store to the schema without feeds, in which each node named the redistribution state of its source.
 pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE pilot_request; REMOVE TABLE outbox; \

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use test_support::extent;
 
 use super::*;
-use crate::store::IngestResult;
+use crate::domain::ingest_result::IngestResult;
 
 /// A relationship of each of these tools with the first one, and the tools themselves unless `alone`.
 fn bundle(tools: std::ops::Range<usize>, year: u32, alone: bool) -> StixPlan {
