@@ -99,41 +99,38 @@ const NO_PATTERN: ValuePattern = ValuePattern::None;
 const fn compare(observable: Observable) -> ValuePattern {
     ValuePattern::Compare(observable)
 }
-const fn asked(kind: Kind) -> Option<Kind> {
-    Some(kind)
-}
 
 kinds! {
     // kind           wire name           local name         node type      asked as                    pattern                                 case        class
-    Cve               "cve"               "cve"              Cve            asked(Kind::Vulnerability), NO_PATTERN,                             Upper       Identifier;
-    Cwe               "cwe"               "cwe"              Vulnerability  asked(Kind::Vulnerability), NO_PATTERN,                             Upper       Identifier;
+    Cve               "cve"               "cve"              Cve            Some(Kind::Vulnerability),  NO_PATTERN,                             Upper       Identifier;
+    Cwe               "cwe"               "cwe"              Vulnerability  Some(Kind::Vulnerability),  NO_PATTERN,                             Upper       Identifier;
     Capec             "capec"             "capec"            Attck          None,                       NO_PATTERN,                             Upper       Identifier;
-    AttckTechnique    "attck-technique"   "attack_pattern"   Attck          asked(Kind::Technique),     NO_PATTERN,                             Upper       Identifier;
+    AttckTechnique    "attck-technique"   "attack_pattern"   Attck          Some(Kind::Technique),      NO_PATTERN,                             Upper       Identifier;
     AttckTactic       "attck-tactic"      "tactic"           Attck          None,                       NO_PATTERN,                             Upper       Identifier;
-    AttckGroup        "attck-group"       "actor"            Actor          asked(Kind::Group),         NO_PATTERN,                             Upper       NamedIdentifier;
-    AttckSoftware     "attck-software"    "tool"             Tool           asked(Kind::Software),      NO_PATTERN,                             Upper       NamedIdentifier;
-    AttckMitigation   "attck-mitigation"  "course_of_action" Attck          asked(Kind::Mitigation),    NO_PATTERN,                             Upper       Identifier;
-    AttckCampaign     "attck-campaign"    "campaign"         Actor          asked(Kind::Campaign),      NO_PATTERN,                             Upper       NamedIdentifier;
-    Ipv4              "ipv4"              "ipv4"             Ioc            asked(Kind::Indicator),     compare(Observable::Ipv4),              Lower       Indicator;
-    Ipv6              "ipv6"              "ipv6"             Ioc            asked(Kind::Indicator),     compare(Observable::Ipv6),              Ipv6        Indicator;
-    Cidr              "cidr"              "cidr"             Ioc            asked(Kind::Indicator),     ValuePattern::Network,                  Lower       Indicator;
-    Domain            "domain"            "domain"           Ioc            asked(Kind::Indicator),     compare(Observable::Domain),            Lower       Indicator;
-    Url               "url"               "url"              Ioc            asked(Kind::Indicator),     compare(Observable::Url),               Significant Indicator;
-    Email             "email"             "email"            Ioc            asked(Kind::Indicator),     compare(Observable::Email),             Lower       Indicator;
-    Md5               "md5"               "md5"              Ioc            asked(Kind::Indicator),     compare(Observable::Md5),               Lower       Indicator;
-    Sha1              "sha1"              "sha1"             Ioc            asked(Kind::Indicator),     compare(Observable::Sha1),              Lower       Indicator;
-    Sha256            "sha256"            "sha256"           Ioc            asked(Kind::Indicator),     compare(Observable::Sha256),            Lower       Indicator;
-    Sha512            "sha512"            "sha512"           Ioc            asked(Kind::Indicator),     compare(Observable::Sha512),            Lower       Indicator;
-    FileName          "file-name"         "file_name"        Ioc            asked(Kind::Indicator),     compare(Observable::FileName),          AsWritten   Indicator;
-    FilePath          "file-path"         "file_path"        Ioc            asked(Kind::Indicator),     ValuePattern::FilePath,                 Significant Indicator;
-    RegistryKey       "registry-key"      "registry_key"     Ioc            asked(Kind::Indicator),     compare(Observable::RegistryKey),       AsWritten   Indicator;
-    Asn               "asn"               "asn"              Ioc            asked(Kind::Indicator),     compare(Observable::AutonomousSystem),  AsNumber    Indicator;
-    Bitcoin           "bitcoin"           "bitcoin"          Ioc            asked(Kind::Indicator),     NO_PATTERN,                             Significant Indicator;
-    YaraRule          "yara-rule"         "yara_rule"        Ioc            asked(Kind::Indicator),     NO_PATTERN,                             AsWritten   Indicator;
-    SigmaRule         "sigma-rule"        "sigma_rule"       Ioc            asked(Kind::Indicator),     NO_PATTERN,                             AsWritten   Indicator;
-    Actor             "actor"             "actor"            Actor          asked(Kind::Group),         NO_PATTERN,                             AsWritten   Name;
-    Tool              "tool"              "tool"             Tool           asked(Kind::Software),      NO_PATTERN,                             AsWritten   Name;
-    Malware           "malware"           "malware"          Tool           asked(Kind::Software),      NO_PATTERN,                             AsWritten   Name;
+    AttckGroup        "attck-group"       "actor"            Actor          Some(Kind::Group),          NO_PATTERN,                             Upper       NamedIdentifier;
+    AttckSoftware     "attck-software"    "tool"             Tool           Some(Kind::Software),       NO_PATTERN,                             Upper       NamedIdentifier;
+    AttckMitigation   "attck-mitigation"  "course_of_action" Attck          Some(Kind::Mitigation),     NO_PATTERN,                             Upper       Identifier;
+    AttckCampaign     "attck-campaign"    "campaign"         Actor          Some(Kind::Campaign),       NO_PATTERN,                             Upper       NamedIdentifier;
+    Ipv4              "ipv4"              "ipv4"             Ioc            Some(Kind::Indicator),      compare(Observable::Ipv4),              Lower       Indicator;
+    Ipv6              "ipv6"              "ipv6"             Ioc            Some(Kind::Indicator),      compare(Observable::Ipv6),              Ipv6        Indicator;
+    Cidr              "cidr"              "cidr"             Ioc            Some(Kind::Indicator),      ValuePattern::Network,                  Lower       Indicator;
+    Domain            "domain"            "domain"           Ioc            Some(Kind::Indicator),      compare(Observable::Domain),            Lower       Indicator;
+    Url               "url"               "url"              Ioc            Some(Kind::Indicator),      compare(Observable::Url),               Significant Indicator;
+    Email             "email"             "email"            Ioc            Some(Kind::Indicator),      compare(Observable::Email),             Lower       Indicator;
+    Md5               "md5"               "md5"              Ioc            Some(Kind::Indicator),      compare(Observable::Md5),               Lower       Indicator;
+    Sha1              "sha1"              "sha1"             Ioc            Some(Kind::Indicator),      compare(Observable::Sha1),              Lower       Indicator;
+    Sha256            "sha256"            "sha256"           Ioc            Some(Kind::Indicator),      compare(Observable::Sha256),            Lower       Indicator;
+    Sha512            "sha512"            "sha512"           Ioc            Some(Kind::Indicator),      compare(Observable::Sha512),            Lower       Indicator;
+    FileName          "file-name"         "file_name"        Ioc            Some(Kind::Indicator),      compare(Observable::FileName),          AsWritten   Indicator;
+    FilePath          "file-path"         "file_path"        Ioc            Some(Kind::Indicator),      ValuePattern::FilePath,                 Significant Indicator;
+    RegistryKey       "registry-key"      "registry_key"     Ioc            Some(Kind::Indicator),      compare(Observable::RegistryKey),       AsWritten   Indicator;
+    Asn               "asn"               "asn"              Ioc            Some(Kind::Indicator),      compare(Observable::AutonomousSystem),  AsNumber    Indicator;
+    Bitcoin           "bitcoin"           "bitcoin"          Ioc            Some(Kind::Indicator),      NO_PATTERN,                             Significant Indicator;
+    YaraRule          "yara-rule"         "yara_rule"        Ioc            Some(Kind::Indicator),      NO_PATTERN,                             AsWritten   Indicator;
+    SigmaRule         "sigma-rule"        "sigma_rule"       Ioc            Some(Kind::Indicator),      NO_PATTERN,                             AsWritten   Indicator;
+    Actor             "actor"             "actor"            Actor          Some(Kind::Group),          NO_PATTERN,                             AsWritten   Name;
+    Tool              "tool"              "tool"             Tool           Some(Kind::Software),       NO_PATTERN,                             AsWritten   Name;
+    Malware           "malware"           "malware"          Tool           Some(Kind::Software),       NO_PATTERN,                             AsWritten   Name;
 }
 
 /// The kind of each local name. Of several the one for names, which is the last.

@@ -7,7 +7,9 @@
 use std::ops::Range;
 
 use super::source::{Source, is_one_of};
-use super::word_lists::{ABOUT_THREATS, BEFORE_A_NAME, BETWEEN, PEOPLE, PROGRAM, THREAT};
+use super::word_lists::{
+    ABOUT_THREATS, BEFORE_A_NAME, GROUP_NOUNS, NOUN_MODIFIERS, THREAT_NOUNS, TOOL_NOUNS,
+};
 use crate::domain::kinds::EntityKind;
 
 /// How far back a sentence is read.
@@ -60,7 +62,7 @@ pub(super) fn is_name(source: &Source<'_>, kind: EntityKind, span: &Range<usize>
 pub(super) fn stands_alone(source: &Source<'_>, span: &Range<usize>) -> bool {
     let after = source.after(span.end, 40);
     let next = after.strip_prefix(' ').map(first_word).unwrap_or_default();
-    let longer = next.starts_with(char::is_uppercase) && !is_noun(next) && !is_one_of(next, &BETWEEN);
+    let longer = next.starts_with(char::is_uppercase) && !is_noun(next) && !is_one_of(next, &NOUN_MODIFIERS);
     let before = source.before(span.start, 40);
     let previous = before.strip_suffix(' ').map(last_word).unwrap_or_default();
     let part = previous.starts_with(char::is_uppercase)
@@ -116,21 +118,21 @@ fn is_followed(source: &Source<'_>, kind: EntityKind, span: &Range<usize>) -> bo
         .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
     let mut next = || words.next().unwrap_or_default();
     let (first, second, third) = (next(), next(), next());
-    if is_one_of(first, &THREAT) {
+    if is_one_of(first, &THREAT_NOUNS) {
         return true;
     }
-    let between = is_one_of(first, &BETWEEN);
-    if between && (is_one_of(second, &THREAT) || is_one_of(second, SECOND)) {
+    let between = is_one_of(first, &NOUN_MODIFIERS);
+    if between && (is_one_of(second, &THREAT_NOUNS) || is_one_of(second, SECOND)) {
         return true;
     }
-    if between && is_one_of(second, &BETWEEN) && is_one_of(third, &THREAT) {
+    if between && is_one_of(second, &NOUN_MODIFIERS) && is_one_of(third, &THREAT_NOUNS) {
         return true;
     }
     // "Play groups" and "Phoenix Group" are not of this world: the noun is in lower case, inside a sentence.
     let nouns = if kind == EntityKind::Tool {
-        &PROGRAM
+        &TOOL_NOUNS
     } else {
-        &PEOPLE
+        &GROUP_NOUNS
     };
     let noun = if between { second } else { first };
     nouns.contains(&noun) && !begins_sentence(source, span)
@@ -140,7 +142,7 @@ fn is_followed(source: &Source<'_>, kind: EntityKind, span: &Range<usize>) -> bo
 fn is_preceded(source: &Source<'_>, span: &Range<usize>) -> bool {
     let mut before = sentence(source, span.start);
     if let Some(rest) = before.strip_suffix(' ')
-        && is_one_of(last_word(rest), &THREAT)
+        && is_one_of(last_word(rest), &THREAT_NOUNS)
     {
         return true;
     }
@@ -152,7 +154,7 @@ fn is_preceded(source: &Source<'_>, span: &Range<usize>) -> bool {
             let behind = behind.split(['\n', '.', '!', '?']).next().unwrap_or_default();
             return is_about_threats(introduced) || (are_people(introduced) && is_about_threats(behind));
         }
-        if is_one_of(word, &THREAT) && before.trim_end().ends_with([':', '(']) {
+        if is_one_of(word, &THREAT_NOUNS) && before.trim_end().ends_with([':', '(']) {
             return true;
         }
         let Some(rest) = without_item(before) else {
@@ -222,7 +224,7 @@ pub(super) fn is_about_threats(text: &str) -> bool {
 }
 
 fn is_noun(word: &str) -> bool {
-    [&THREAT, &PEOPLE, &PROGRAM]
+    [&THREAT_NOUNS, &GROUP_NOUNS, &TOOL_NOUNS]
         .iter()
         .any(|list| is_one_of(word, list))
 }

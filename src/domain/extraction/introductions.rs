@@ -15,7 +15,10 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use super::context;
 use super::names::{ends_word, starts_word};
 use super::source::{Source, is_one_of};
-use super::word_lists::{FILLERS, HOSTILE, JOINING, PEOPLE, PROGRAMS, STUDYING, THREAT, WELL_KNOWN};
+use super::word_lists::{
+    ALIAS_FILLERS, GROUP_NOUNS, HOSTILE_WORDS, PRODUCT_WORDS, PROGRAM_NOUNS, RESEARCH_WORDS, THREAT_NOUNS,
+    VERB_FILLERS,
+};
 use crate::domain::kinds::EntityKind;
 use words::{ADDING, LEADING, OTHER_THINGS, PARTITIVES, PRONOUNS, VARIANTS};
 
@@ -109,7 +112,7 @@ fn end_of_subject(before: &str) -> Option<usize> {
     loop {
         let text = rest.trim_end_matches([' ', ',', '(', '–', '—']);
         let word = context::last_word(text);
-        if word.is_empty() || !is_one_of(word, &JOINING) {
+        if word.is_empty() || !is_one_of(word, &ALIAS_FILLERS) {
             let between = before.get(text.len()..)?;
             return (!text.is_empty() && !between.trim().is_empty()).then_some(text.len());
         }
@@ -187,7 +190,7 @@ fn is_new_word(word: &str) -> bool {
     turns
         && word.starts_with(char::is_uppercase)
         && !word.contains(['-', ' ', '.'])
-        && !is_one_of(word, &WELL_KNOWN)
+        && !is_one_of(word, &PRODUCT_WORDS)
 }
 
 /// Whether the noun is only a part of "malware analysis", "malware researchers" and the like.
@@ -196,7 +199,7 @@ fn is_studied(source: &Source<'_>, at: usize) -> bool {
         .after(at, MAX_NAME_BYTES)
         .strip_prefix(' ')
         .map(context::first_word);
-    next.is_some_and(|next| is_one_of(next.strip_suffix('s').unwrap_or(next), &STUDYING))
+    next.is_some_and(|next| is_one_of(next.strip_suffix('s').unwrap_or(next), &RESEARCH_WORDS))
 }
 
 /// Further places of the introduced names in the text.
@@ -244,7 +247,7 @@ fn kind_before(text: &str) -> Option<EntityKind> {
         if let Some(kind) = kind_of(word) {
             return Some(kind);
         }
-        if !word.starts_with(char::is_uppercase) && !is_one_of(word, &FILLERS) {
+        if !word.starts_with(char::is_uppercase) && !is_one_of(word, &VERB_FILLERS) {
             return None;
         }
     }
@@ -291,7 +294,8 @@ fn is_about_threats(text: &str) -> bool {
 /// Whether the definition of a group is that of one of attackers, and not of those who study them.
 fn is_hostile(definition: &str) -> bool {
     let words = || definition.split(|c: char| !c.is_alphanumeric()).take(DEFINITION);
-    words().any(|word| is_one_of(word, &HOSTILE)) && !words().any(|word| is_one_of(word, &STUDYING))
+    words().any(|word| is_one_of(word, &HOSTILE_WORDS))
+        && !words().any(|word| is_one_of(word, &RESEARCH_WORDS))
 }
 
 /// Where a name may begin after the verb: past "as", before which may stand by whom and where it is named so.
@@ -321,11 +325,11 @@ fn rest_of_sentence<'t>(source: &Source<'t>, at: usize) -> &'t str {
 
 fn kind_of(noun: &str) -> Option<EntityKind> {
     let noun = noun.strip_suffix('s').unwrap_or(noun);
-    if is_one_of(noun, &["apt", "hacker", "extortionist"]) || is_one_of(noun, &PEOPLE) {
+    if is_one_of(noun, &["apt", "hacker", "extortionist"]) || is_one_of(noun, &GROUP_NOUNS) {
         Some(EntityKind::Actor)
-    } else if is_one_of(noun, &PROGRAMS) {
+    } else if is_one_of(noun, &PROGRAM_NOUNS) {
         Some(EntityKind::Tool)
-    } else if is_one_of(noun, &THREAT) || is_one_of(noun, &["ransomware-as-a-service", "viru"]) {
+    } else if is_one_of(noun, &THREAT_NOUNS) || is_one_of(noun, &["ransomware-as-a-service", "viru"]) {
         Some(EntityKind::Malware)
     } else {
         None
@@ -399,7 +403,7 @@ fn is_name(text: &str) -> bool {
         && !extension
         && !is_one_of(first, OTHER_THINGS)
         && !is_one_of(last, OTHER_THINGS)
-        && !(words.len() == 1 && (kind_of(first).is_some() || is_one_of(first, &FILLERS)))
+        && !(words.len() == 1 && (kind_of(first).is_some() || is_one_of(first, &VERB_FILLERS)))
         && !words.iter().any(|word| word.is_empty())
 }
 

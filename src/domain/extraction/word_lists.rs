@@ -26,46 +26,46 @@ macro_rules! word_lists {
 word_lists! {
     /// Words of which one must be in the sentence for an introduced name to be a threat.
     ABOUT_THREATS = "about_threats.txt";
+    /// Words between a name and the verb that gives it another one: "APT28 is also known as".
+    ALIAS_FILLERS = "alias_fillers.txt";
     /// Capitalised words before a name that are no part of it.
     BEFORE_A_NAME = "before_a_name.txt";
-    /// Words between a name and its noun: "the Zeus banking trojan".
-    BETWEEN = "between.txt";
     /// Extensions that are not top-level domains.
-    EXTENSIONS = "extensions.txt";
-    /// Words between a noun and the verb: "malware family that researchers have previously dubbed".
-    FILLERS = "fillers.txt";
+    FILE_EXTENSIONS = "file_extensions.txt";
+    /// Nouns of people, beside which the name of a group or of a ransomware stands.
+    GROUP_NOUNS = "group_nouns.txt";
     /// Words that tell a group of attackers in its definition.
-    HOSTILE = "hostile.txt";
+    HOSTILE_WORDS = "hostile_words.txt";
     /// Words that make the following (or preceding) name a domain.
     HOST_WORDS = "host_words.txt";
-    /// Words between a name and the verb that gives it another one: "APT28 is also known as".
-    JOINING = "joining.txt";
     /// Words before a name that keep it from being the subject of the following verb.
     NOT_A_SUBJECT = "not_a_subject.txt";
-    /// Doubts that hold for all that a subject does, and those that stand beside a whole sentence.
-    OF_SUBJECT = "of_subject.txt";
+    /// Words between a name and its noun: "the Zeus banking trojan".
+    NOUN_MODIFIERS = "noun_modifiers.txt";
     /// Words before a hexadecimal value that is not a file hash.
     OTHER_WORDS = "other_words.txt";
-    /// Nouns of people, beside which the name of a group or of a ransomware stands.
-    PEOPLE = "people.txt";
-    /// Nouns of programs, beside which the name of a tool stands.
-    PROGRAM = "program.txt";
+    /// Words with capitals inside that stand before the noun of a threat and name none.
+    PRODUCT_WORDS = "product_words.txt";
     /// Nouns of programs that are not always malicious.
-    PROGRAMS = "programs.txt";
+    PROGRAM_NOUNS = "program_nouns.txt";
+    /// Words behind a threat's noun, or in the definition of a group, that tell of those who study threats.
+    RESEARCH_WORDS = "research_words.txt";
     /// Words before a 40-digit value that is a revision.
     REVISION_WORDS = "revision_words.txt";
-    /// Words behind a threat's noun, or in the definition of a group, that tell of those who study threats.
-    STUDYING = "studying.txt";
+    /// Doubts that hold for all that a subject does, and those that stand beside a whole sentence.
+    SUBJECT_DOUBTS = "subject_doubts.txt";
     /// Nouns that make the word beside them a name.
-    THREAT = "threat.txt";
+    THREAT_NOUNS = "threat_nouns.txt";
+    /// Nouns of programs, beside which the name of a tool stands.
+    TOOL_NOUNS = "tool_nouns.txt";
     /// First components of absolute Unix paths.
     UNIX_ROOTS = "unix_roots.txt";
+    /// Words between a noun and the verb: "malware family that researchers have previously dubbed".
+    VERB_FILLERS = "verb_fillers.txt";
     /// What may follow a version but not an address.
     VERSION_TAILS = "version_tails.txt";
     /// Words directly before a version or section number.
     VERSION_WORDS = "version_words.txt";
-    /// Words with capitals inside that stand before the noun of a threat and name none.
-    WELL_KNOWN = "well_known.txt";
 }
 
 #[cfg(test)]

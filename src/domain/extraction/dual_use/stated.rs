@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::super::doubt::{doubts, is_doubtful};
-use super::super::word_lists::OF_SUBJECT;
+use super::super::word_lists::SUBJECT_DOUBTS;
 use crate::domain::with_ascii_edges;
 
 /// Words for what may be done with a program, as a verb before its name and as a participle.
@@ -321,7 +321,7 @@ impl UsePatterns {
 /// Whether a doubt that holds for all that the subject does stands behind it.
 fn is_subject_doubted(before: &str, within: Range<usize>) -> bool {
     doubts(before).any(|doubt| {
-        let is_behind = within.contains(&doubt.start) && is_one_of(before, &doubt, &OF_SUBJECT);
+        let is_behind = within.contains(&doubt.start) && is_one_of(before, &doubt, &SUBJECT_DOUBTS);
         let rest = before
             .get(doubt.end..within.end.max(doubt.end))
             .unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use super::super::source::{Source, is_one_of};
 use super::super::token::Token;
-use super::super::word_lists::{EXTENSIONS, HOST_WORDS};
+use super::super::word_lists::{FILE_EXTENSIONS, HOST_WORDS};
 use crate::domain::kinds::EntityKind;
 
 /// Product names that look like script files.
@@ -80,7 +80,7 @@ fn is_public_second_level(text: &str) -> bool {
 
 /// Whether this is a known file extension (in lower case).
 pub(in crate::domain::extraction) fn is_known(extension: &str) -> bool {
-    EXTENSIONS.contains(&extension)
+    FILE_EXTENSIONS.contains(&extension)
 }
 
 /// Whether the name is a versioned library, such as `libcurl.so.4.6.0`.
