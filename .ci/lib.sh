@@ -157,8 +157,9 @@ check_skips() {
     fi
 }
 
+# Takes arguments of `node --test`.
 check_pages() {
-    (cd tests/browser && THREAT_MEMORY_BINARY="$PWD/../../$binary" CHROMIUM="$(command -v chromium)" npm test)
+    (cd tests/browser && THREAT_MEMORY_BINARY="$PWD/../../$binary" CHROMIUM="$(command -v chromium)" npm test -- "$@")
 }
 
 # Both services against their own descriptions: `check_openapi HOSTED_CASES LOCAL_CASES_PER_OPERATION`.
