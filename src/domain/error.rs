@@ -46,6 +46,9 @@ pub enum DomainError {
     /// The actor has no free permit, or is being restarted.
     #[error("{actor} is busy; retry shortly")]
     Busy { actor: &'static str },
+    /// A write was planned before another process wrote to the workspace; it has to be planned again.
+    #[error("another process is writing; retry shortly")]
+    Overtaken,
     #[error("{actor} did not answer in time")]
     Timeout { actor: &'static str },
     /// A disk write failed. Everything acknowledged before is safe and readable.
@@ -136,9 +139,11 @@ impl DomainError {
             Self::TooSlow => ErrorKind::TooSlow,
             Self::InvalidBundle { .. } | Self::HeldBack { .. } => ErrorKind::InvalidBundle,
             Self::RateLimited { .. } => ErrorKind::RateLimited,
-            Self::Busy { .. } | Self::Timeout { .. } | Self::StorageFailed | Self::StorageUnreachable => {
-                ErrorKind::Unavailable
-            }
+            Self::Busy { .. }
+            | Self::Overtaken
+            | Self::Timeout { .. }
+            | Self::StorageFailed
+            | Self::StorageUnreachable => ErrorKind::Unavailable,
             Self::PullFailed { failure, .. } => match failure {
                 PullFailure::Refused => ErrorKind::Invalid,
                 PullFailure::FarSide => ErrorKind::FarSide,

@@ -57,9 +57,10 @@ pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode 
 pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
     match error {
         DomainError::RateLimited { retry_after } => Some(whole_seconds(*retry_after)),
-        DomainError::Busy { .. } | DomainError::Timeout { .. } | DomainError::StorageUnreachable => {
-            Some(RETRY_SECONDS)
-        }
+        DomainError::Busy { .. }
+        | DomainError::Overtaken
+        | DomainError::Timeout { .. }
+        | DomainError::StorageUnreachable => Some(RETRY_SECONDS),
         // A failed disk needs an operator; a retry does not help.
         DomainError::StorageFailed
         | DomainError::StorageDamaged { .. }

@@ -22,7 +22,7 @@ use crate::domain::tlp::Tlp;
 #[derive(Debug, Clone)]
 pub struct IndexDoc {
     pub node_id: Uuid,
-    /// Hybrid-logical-clock timestamp of the write, assigned by the store.
+    /// The number of the write in its workspace, assigned by the store.
     pub rev: u64,
     pub node_type: NodeType,
     pub status: NodeStatus,

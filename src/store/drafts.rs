@@ -55,6 +55,9 @@ pub struct DraftsWrite<'a> {
     pub highest: Tlp,
     /// Positions of drafts that only add their evidence to the node they are merged into.
     pub evidence_only: &'a HashSet<usize>,
+    /// The number of the last write that this one was planned after; `None` if it relies on nothing that it does not read
+    /// itself.
+    pub after: Option<u64>,
     pub now: DateTime<Utc>,
 }
 
@@ -74,8 +77,7 @@ impl Store {
         self.db.budget().allow_drafts(write.drafts)?;
         with_retry(|| async {
             let tx = self.begin().await?;
-            let rev = self.next_rev();
-            let outcome = write_drafts(&tx, write, rev, &audit).await;
+            let outcome = write_drafts(&tx, write, &audit).await;
             tx.finish(outcome).await
         })
         .await
@@ -87,9 +89,9 @@ impl Store {
 pub(super) async fn write_drafts(
     tx: &WriteTx,
     write: &DraftsWrite<'_>,
-    rev: u64,
     audit: &impl Fn(&IngestResult) -> AuditEntry,
 ) -> Result<DraftsIngestOutcome, StoreError> {
+    let rev = tx.take_number(write.ws, write.after).await?;
     let mut work = DraftsTransaction {
         tx,
         write,

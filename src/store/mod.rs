@@ -23,7 +23,6 @@ pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
@@ -73,7 +72,6 @@ use crate::domain::ids::IdSecret;
 #[derive(Debug)]
 pub struct Store {
     db: Database,
-    clock: AtomicU64,
     id_secret: Arc<IdSecret>,
     /// Each workspace's audit chain, as far as this process knows it.
     chains: Mutex<HashMap<Uuid, Chain>>,
@@ -84,11 +82,6 @@ pub struct Store {
 }
 
 impl Store {
-    /// Records an existing revision: after the wall clock steps back, new revisions must still be higher.
-    pub fn observe_rev(&self, rev: u64) {
-        self.clock.fetch_max(rev, Ordering::AcqRel);
-    }
-
     /// Whether writes are accepted: after a disk failure, none are until the store is reopened.
     pub fn is_writable(&self) -> bool {
         !self.db.breaker().is_open()
@@ -97,18 +90,6 @@ impl Store {
     /// How many replies of an external database have been lost; the statements may have taken effect.
     pub fn losses(&self) -> u64 {
         self.db.losses()
-    }
-
-    /// The next value of the hybrid logical clock: microseconds since 1970, strictly increasing.
-    pub fn next_rev(&self) -> u64 {
-        let now = u64::try_from(crate::clock::now().timestamp_micros()).unwrap_or(0);
-        let last = self
-            .clock
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| {
-                Some(now.max(last + 1))
-            })
-            .unwrap_or(now);
-        now.max(last + 1)
     }
 }
 

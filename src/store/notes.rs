@@ -15,6 +15,7 @@ use self::rows::{NoteRow, NoteRowBuilder, edge_update, mention_update, repeat_ro
 use super::audit::rows::audit_rows;
 use super::graph::journal;
 use super::graph::journal::WriteSet;
+use super::graph::number::{TAKE_NUMBER, number_row};
 use super::rows::{key, record, up_to_limit};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -24,6 +25,8 @@ use crate::domain::memory::entity::EntityDraft;
 use crate::domain::memory::note::Note;
 use crate::domain::memory::tier::Tier;
 
+/// What a block throws whose number is not the next one.
+const OVERTAKEN: &str = "another number is next";
 /// The `source_type` of entity nodes.
 pub(super) const ENTITY_SOURCE: &str = "note";
 
@@ -31,7 +34,7 @@ pub(super) const ENTITY_SOURCE: &str = "note";
 #[derive(Debug, Clone)]
 pub struct StoredNote {
     pub note: Note,
-    /// Hybrid logical clock of its last write.
+    /// The number of its last write.
     pub rev: u64,
 }
 
@@ -162,7 +165,10 @@ fn values<T: SurrealValue>(rows: impl IntoIterator<Item = T>) -> Vec<surrealdb::
 }
 
 impl Store {
-    /// Writes everything as this revision or, on an error, nothing.
+    /// Writes everything as the write with this number or, on an error, nothing.
+    ///
+    /// # Errors
+    /// [`DomainError::Overtaken`] when it is not the next number.
     pub async fn write_notes(
         &self,
         ws: Uuid,
@@ -183,7 +189,7 @@ impl Store {
         new.extend(values(journal::rows_of(ws, rev, written)));
         new.extend(audit_rows(&write.audit));
         // One block is one transaction.
-        let mut block = String::from("{ ");
+        let mut block = format!("{{ IF ({TAKE_NUMBER}) != $rev {{ THROW '{OVERTAKEN}' }}; ");
         let mut parameters = Vec::new();
         for (name, rows, statement) in [
             ("new", new, "INSERT $new RETURN NONE; "),
@@ -235,13 +241,17 @@ impl Store {
         }
         block.push('}');
         let mut query = self.db.query(block).bind(("ws", ws)).bind(("now", now));
-        query = query.bind(("rev", stamp));
+        query = query.bind(("rev", stamp)).bind(("number_row", number_row(ws)));
         for parameter in parameters {
             query = query.bind(parameter);
         }
-        let outcome = query.await.and_then(IndexedResults::check);
-        outcome.map_err(failed("writing to the memory failed"))?;
-        Ok(())
+        match query.await.and_then(IndexedResults::check) {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_thrown() && error.message().contains(OVERTAKEN) => {
+                Err(DomainError::Overtaken)
+            }
+            Err(error) => Err(failed("writing to the memory failed")(error)),
+        }
     }
 
     /// The notes of a workspace with these ids, superseded ones included; in no particular order.

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -151,7 +150,6 @@ impl Store {
         Ok(Self {
             id_secret: id_secret::read(&db).await?,
             db,
-            clock: AtomicU64::new(0),
             chains: Mutex::default(),
             opened: crate::clock::now(),
             temporary,

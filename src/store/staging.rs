@@ -141,19 +141,18 @@ impl Store {
 
     /// Commits what was accepted or merged, discards what was rejected and keeps the rest, in one transaction with
     /// the audit entry. What is marked above `highest` waits for a caller who may see it. `known` maps entities to the
-    /// nodes they were found to be.
+    /// nodes they were found to be when `after` was the last write.
     pub async fn commit_batch(
         &self,
         ws: Uuid,
         id: Uuid,
         known: &HashMap<Uuid, Uuid>,
-        highest: Tlp,
+        (highest, after): (Tlp, Option<u64>),
         now: DateTime<Utc>,
         audit: impl Fn(&CommitResult) -> AuditEntry + Send + Sync,
     ) -> Result<BatchCommit, DomainError> {
         with_retry(|| async {
             let tx = self.begin().await?;
-            let rev = self.next_rev();
             let commit = Commit {
                 tx: &tx,
                 ws,
@@ -161,7 +160,7 @@ impl Store {
                 known,
                 highest,
                 now,
-                rev,
+                after,
             };
             let outcome = commit.run(&audit).await;
             tx.finish(outcome).await

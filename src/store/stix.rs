@@ -107,7 +107,7 @@ impl Store {
                         ws,
                         ids,
                         now,
-                        rev: self.next_rev(),
+                        rev: 0,
                         feed: origin.feed,
                     },
                     highest: origin.highest.unwrap_or(Tlp::Red),
@@ -197,6 +197,7 @@ impl Ingest<'_> {
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
         written: &impl Fn(StixPart, &[Uuid]),
     ) -> Result<(), StoreError> {
+        self.rows.rev = self.tx.take_number(self.ws, origin.after).await?;
         // In chunks: the rows of a large bundle would take as much memory again.
         for (chunk, nodes) in plan.nodes.chunks(CHUNK).enumerate() {
             let before = self.done.touched.len();

@@ -28,12 +28,13 @@ use surrealdb::opt::Config;
 use test_support::eventually;
 use uuid::Uuid;
 
-pub(crate) use self::backends::{fresh, fresh_with, run};
-pub(super) use self::backends::{new_dir, open, run_on_each};
+pub(crate) use self::backends::{TestServer, fresh, fresh_with, open, run};
+pub(super) use self::backends::{new_dir, run_on_each};
 use super::audit::linked_entries::LinkedEntries;
 use super::audit::rows::Position;
 use super::connection::database::{Connection, Database};
 use super::connection::size::SizeLimit;
+use super::graph::number::number_row;
 use super::{SessionRecord, StixOrigin, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -50,6 +51,15 @@ const APPEND_ONLY: [&str; 6] = [
     "passage",
     "recall_session",
 ];
+
+/// Lets the writes of a workspace go on as in a store whose numbers were times: these seconds after one of 2023, in
+/// microseconds.
+async fn number_by_time(store: &Store, ws: Uuid, seconds: i64) {
+    let number = 1_700_000_000_000_000 + seconds * 1_000_000;
+    let statement = store.db.query("UPSERT $row SET number = $number");
+    let statement = statement.bind(("row", number_row(ws))).bind(("number", number));
+    statement.await.unwrap().check().unwrap();
+}
 
 pub(super) fn entry(tenant: Uuid, action: &str) -> AuditEntry {
     let ip = IpAddr::from([127, 0, 0, 1]);

@@ -168,25 +168,21 @@ impl Work for CommitStaged {
         };
         let state = core.graph.state(ws);
         let done = {
-            let _writing = state.writing.lock().await;
-            state.wait_until_indexed().await?;
-            let staged = core.graph.store.staged_drafts(ws, batch, highest).await?;
-            let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
-            let drafts = Arc::new(Drafts {
-                nodes: drafts,
-                ..Drafts::default()
-            });
-            let known = same_nodes(ws, &target, drafts, highest).await?;
-            let known: HashMap<Uuid, Uuid> = known
-                .into_iter()
-                .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
-                .collect();
-            let done = core
-                .graph
-                .store
-                .commit_batch(ws, batch, &known, highest, clock::now(), audit)
-                .await?;
-            state.record_durable(done.rev);
+            let mut turn = core.graph.turn(ws, &state).await?;
+            let done = loop {
+                state.wait_until_indexed().await?;
+                let known = core.known_entities(ws, batch, &target, highest).await?;
+                let seen = (highest, Some(turn.after()));
+                let store = &core.graph.store;
+                match store
+                    .commit_batch(ws, batch, &known, seen, clock::now(), audit)
+                    .await
+                {
+                    Ok(done) => break done,
+                    Err(error) => turn.plan_again(error).await?,
+                }
+            };
+            turn.record(done.rev);
             done
         };
         let indexed = core.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
@@ -196,6 +192,27 @@ impl Work for CommitStaged {
 }
 
 impl GraphCore {
+    /// The nodes that the entities of a batch were found to be, by entity.
+    async fn known_entities(
+        &self,
+        ws: Uuid,
+        batch: Uuid,
+        target: &Arc<WorkspaceIndex>,
+        highest: Tlp,
+    ) -> Result<HashMap<Uuid, Uuid>, DomainError> {
+        let staged = self.graph.store.staged_drafts(ws, batch, highest).await?;
+        let (ids, nodes): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
+        let drafts = Arc::new(Drafts {
+            nodes,
+            ..Drafts::default()
+        });
+        let known = same_nodes(ws, target, drafts, highest).await?;
+        let known = known.into_iter();
+        Ok(known
+            .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
+            .collect())
+    }
+
     /// Writes and indexes drafts.
     pub(super) async fn ingest_drafts(&self, message: IngestDrafts) -> Result<DraftsOutcome, DomainError> {
         let IngestDrafts { by, drafts, action } = message;
@@ -214,20 +231,26 @@ impl GraphCore {
         };
         let state = self.graph.state(ws);
         let done = {
-            let _writing = state.writing.lock().await;
-            // The names committed just before must be visible, or a node would be duplicated.
-            state.wait_until_indexed().await?;
-            let merges = same_nodes(ws, &target, Arc::clone(&drafts), highest).await?;
-            let write = DraftsWrite {
-                ws,
-                drafts: &drafts,
-                merges: &merges,
-                highest,
-                evidence_only: &HashSet::new(),
-                now: clock::now(),
+            let mut turn = self.graph.turn(ws, &state).await?;
+            let done = loop {
+                // The names committed just before must be visible, or a node would be duplicated.
+                state.wait_until_indexed().await?;
+                let merges = same_nodes(ws, &target, Arc::clone(&drafts), highest).await?;
+                let write = DraftsWrite {
+                    ws,
+                    drafts: &drafts,
+                    merges: &merges,
+                    highest,
+                    evidence_only: &HashSet::new(),
+                    after: Some(turn.after()),
+                    now: clock::now(),
+                };
+                match self.graph.store.ingest_drafts(&write, audit).await {
+                    Ok(done) => break done,
+                    Err(error) => turn.plan_again(error).await?,
+                }
             };
-            let done = self.graph.store.ingest_drafts(&write, audit).await?;
-            state.record_durable(done.rev);
+            turn.record(done.rev);
             done
         };
         // Nothing is retried from here on, so a large request releases its memory before the index needs some.

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use super::changes::Nodes;
 use super::core::{GraphCore, NODES_PER_PAGE};
 use super::doc_prefetch::{DocPrefetch, PreparedDocs};
 use super::documents;
-use crate::actors::indexed_store::WorkspaceState;
+use crate::actors::indexed_store::{Turn, WorkspaceState};
 use crate::actors::worker::{Access, Work};
 use crate::capacity::run_heavy;
 use crate::clock;
@@ -123,15 +124,20 @@ impl GraphCore {
         let ahead = self.prefetch_documents(ws, &plan, now);
         let written = |part: StixPart, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
-            let _writing = state.writing.lock().await;
-            let done = self
-                .graph
-                .store
-                .ingest_stix(ws, &plan, &origin, now, audit, written)
-                .await?;
-            state.record_durable(done.rev);
+            let mut turn = self.graph.turn(ws, &state).await?;
+            let done = loop {
+                origin.after = Some(turn.after());
+                let store = &self.graph.store;
+                match store.ingest_stix(ws, &plan, &origin, now, audit, written).await {
+                    Ok(done) => break done,
+                    Err(error) => turn.plan_again(error).await?,
+                }
+                // Any of its rows may have been written by the other process.
+                origin.known = None;
+            };
+            turn.record(done.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
-            (done, self.release(ws, &state, markings_of(&plan), entry).await)
+            (done, self.release(ws, &mut turn, markings_of(&plan), entry).await)
         };
         let StixIngestOutcome {
             result,
@@ -258,20 +264,20 @@ impl GraphCore {
     }
 
     /// Re-marks the objects that wait for these markings, where the markings are defined, and those whose markings state
-    /// a stricter level than before; call under the write lock.
+    /// a stricter level than before.
     async fn release(
         &self,
         ws: Uuid,
-        state: &WorkspaceState,
+        turn: &mut Turn<'_, Nodes>,
         markings: BTreeSet<String>,
         entry_of: impl Fn() -> AuditEntry,
     ) -> ReleaseOutcome {
         let mut released = ReleaseOutcome::default();
         let done = self
-            .release_held(ws, state, markings, &entry_of, &mut released)
+            .release_held(ws, turn, markings, &entry_of, &mut released)
             .await;
         let done = match done {
-            Ok(()) => self.raise_carriers(ws, state, &entry_of, &mut released).await,
+            Ok(()) => self.raise_carriers(ws, turn, &entry_of, &mut released).await,
             failed => failed,
         };
         released.failure = done.err();
@@ -281,7 +287,7 @@ impl GraphCore {
     async fn release_held(
         &self,
         ws: Uuid,
-        state: &WorkspaceState,
+        turn: &mut Turn<'_, Nodes>,
         markings: BTreeSet<String>,
         entry_of: &impl Fn() -> AuditEntry,
         released: &mut ReleaseOutcome,
@@ -293,10 +299,16 @@ impl GraphCore {
             loop {
                 let entry = entry_of();
                 let audit = |objects: u64| of_marking(&entry, &marking, objects);
-                let Some(page) = self.graph.store.release_held(ws, &marking, audit).await? else {
-                    break;
+                let after = Some(turn.after());
+                let page = match self.graph.store.release_held(ws, &marking, after, audit).await {
+                    Ok(Some(page)) => page,
+                    Ok(None) => break,
+                    Err(error) => {
+                        turn.plan_again(error).await?;
+                        continue;
+                    }
                 };
-                state.record_durable(page.rev);
+                turn.record(page.rev);
                 released.entries.push(audit(page.objects));
                 released.pages.push(page);
             }
@@ -307,7 +319,7 @@ impl GraphCore {
     async fn raise_carriers(
         &self,
         ws: Uuid,
-        state: &WorkspaceState,
+        turn: &mut Turn<'_, Nodes>,
         entry_of: &impl Fn() -> AuditEntry,
         released: &mut ReleaseOutcome,
     ) -> Result<(), DomainError> {
@@ -321,16 +333,21 @@ impl GraphCore {
                 loop {
                     let entry = entry_of();
                     let audit = |objects: u64| of_marking(&entry, &marking, objects);
-                    let page = self
-                        .graph
-                        .store
-                        .raise_carriers(ws, &marking, &mut progress, audit)
-                        .await?;
-                    let Some(page) = page else { break };
-                    if page.objects > 0 {
-                        state.record_durable(page.rev);
-                        released.entries.push(audit(page.objects));
-                        released.pages.push(page);
+                    let after = Some(turn.after());
+                    let store = &self.graph.store;
+                    match store
+                        .raise_carriers(ws, &marking, &mut progress, after, audit)
+                        .await
+                    {
+                        Ok(Some(page)) => {
+                            turn.record(page.rev);
+                            if page.objects > 0 {
+                                released.entries.push(audit(page.objects));
+                            }
+                            released.pages.push(page);
+                        }
+                        Ok(None) => break,
+                        Err(error) => turn.plan_again(error).await?,
                     }
                 }
             }
@@ -343,9 +360,9 @@ impl GraphCore {
         let entry = || AuditEntry::anonymous(ws, here, REMARKED, "node", Outcome::Success, clock::now());
         let state = self.graph.state(ws);
         let released = {
-            let _writing = state.writing.lock().await;
+            let mut turn = self.graph.turn(ws, &state).await?;
             let markings = self.graph.store.markings_to_release(ws).await?;
-            self.release(ws, &state, markings.into_iter().collect(), entry)
+            self.release(ws, &mut turn, markings.into_iter().collect(), entry)
                 .await
         };
         self.index_remarked(ws, &state, released).await.map(drop)

@@ -1,6 +1,7 @@
 //! Several processes on one database, each with its own index.
 
 mod indexing;
+mod processes;
 mod redistribution;
 
 use std::future::Future;
@@ -116,26 +117,26 @@ pub(super) fn graph(store: &Arc<Store>) -> Arc<GraphCore> {
     ))
 }
 
+/// The graph of one of several processes that share a store.
+fn process(store: &Arc<Store>) -> Arc<GraphCore> {
+    let index = SearchIndex::open(None, embedder(), IndexSettings::default(), store.id_secret()).unwrap();
+    let environment = StoreEnvironment {
+        shared_store: true,
+        ..StoreEnvironment::default()
+    };
+    Arc::new(GraphCore::new(
+        Arc::clone(store),
+        Arc::new(index),
+        audit_writer(store),
+        environment,
+    ))
+}
+
 #[test]
 fn a_second_process_finds_what_the_first_one_wrote() {
     run(async {
         let store = open().await;
-        let audit = audit_writer(&store);
-        let process = || {
-            let settings = IndexSettings::default();
-            let index = SearchIndex::open(None, embedder(), settings, store.id_secret()).unwrap();
-            let environment = StoreEnvironment {
-                shared_store: true,
-                ..StoreEnvironment::default()
-            };
-            Arc::new(GraphCore::new(
-                Arc::clone(&store),
-                Arc::new(index),
-                audit.clone(),
-                environment,
-            ))
-        };
-        let (one, two) = (process(), process());
+        let (one, two) = (process(&store), process(&store));
         let by = analyst();
         assert!(names(&two, &by, "Quiet Heron").await.is_empty());
         let objects = vec![json!({"type": "campaign", "name": "Quiet Heron",

@@ -1,22 +1,33 @@
 //! Bringing an index up to date with the store, and following other processes.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
-use super::{DocumentPage, IndexedStore, Source, WorkspaceState};
+use super::{DocumentPage, IndexedStore, Source, WorkspaceState, index_error};
+use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::store::Change;
 
-/// Microseconds allowed for another process's open transaction or for clock skew.
-const OVERLAP: u64 = 120_000_000;
-
 impl<S: Source> IndexedStore<S> {
     /// Brings the index of a workspace up to date with the store: after a crash, an update or a change of model.
-    pub(super) async fn catch_up(&self, ws: Uuid) -> Result<(), DomainError> {
+    pub(in crate::actors) async fn catch_up(&self, ws: Uuid) -> Result<(), DomainError> {
         // No write may slip in between the last page and the first request.
         let state = self.state(ws);
         let _writing = state.writing.lock().await;
-        let target = self.open_index(ws).await?;
-        let complete = self.closed_revision(target.checkpoint());
+        let mut target = self.open_index(ws).await?;
+        let written = self.store.last_write(ws).await?;
+        if target.checkpoint() > written {
+            tracing::warn!(
+                workspace = %ws, index = target.checkpoint(), store = written,
+                "the search index is of a later state of the store; it is made anew"
+            );
+            drop(target);
+            let index = Arc::clone(&self.index);
+            blocking(move || index.discard(ws).map_err(index_error)).await?;
+            target = self.open_index(ws).await?;
+        }
+        let complete = target.checkpoint();
         let mut after = complete;
         let mut indexed = 0usize;
         loop {
@@ -38,22 +49,12 @@ impl<S: Source> IndexedStore<S> {
             }
             after = last;
         }
-        self.store.observe_rev(after);
         let mut unindexed = state.backlog();
         unindexed.highest = unindexed.highest.max(after);
         if indexed > 0 {
             tracing::info!(workspace = %ws, nodes = indexed, "search index caught up with the store");
         }
         Ok(())
-    }
-
-    /// The revision below which no other process still has an open transaction.
-    fn closed_revision(&self, rev: u64) -> u64 {
-        if self.environment.shared_store {
-            rev.saturating_sub(OVERLAP)
-        } else {
-            rev
-        }
     }
 
     /// Indexes what other processes wrote to a shared database.
@@ -70,20 +71,28 @@ impl<S: Source> IndexedStore<S> {
     }
 
     async fn follow_workspace(&self, ws: Uuid, state: &WorkspaceState) -> Result<(), DomainError> {
+        let known = state.backlog().highest;
+        if self.store.last_write(ws).await? == known {
+            return Ok(());
+        }
+        self.turn(ws, state).await?.follow().await
+    }
+
+    /// Indexes what was written after the last write that this process knows of. Call under the write lock.
+    pub(super) async fn follow_to_end(&self, ws: Uuid, state: &WorkspaceState) -> Result<(), DomainError> {
         let target = self.open_index(ws).await?;
-        let mut after = self.closed_revision(state.backlog().highest);
         loop {
+            let after = state.backlog().highest;
             let known = |change: &Change| target.contains(change.id, change.rev);
             let page = self.source.documents(ws, after, &target, known).await?;
             let Some(DocumentPage { docs, last }) = page else {
                 return Ok(());
             };
-            if !docs.is_empty() && !self.apply(ws, &target, docs, target.checkpoint(), true).await? {
-                state.backlog().lacks_vectors_from(after.saturating_add(1));
-            }
-            let mut unindexed = state.backlog();
-            unindexed.highest = unindexed.highest.max(last);
-            after = last;
+            let first = after.saturating_add(1);
+            state.record_followed(first, last);
+            let embed = !self.environment.remote_model;
+            let applied = self.apply(ws, &target, docs, state.mark(first), embed).await;
+            self.record_indexed(ws, state, first, applied);
         }
     }
 

@@ -6,6 +6,7 @@
 mod catch_up;
 mod embed;
 mod fill;
+mod turn;
 mod upkeep;
 mod workspace;
 mod write;
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 pub(super) use self::embed::embed;
+pub(super) use self::turn::Turn;
 pub(super) use self::upkeep::upkeep;
 pub(super) use self::workspace::WorkspaceState;
 use super::audit_writer::{AuditHandle, Chain};
@@ -44,7 +46,7 @@ pub struct StoreEnvironment {
 /// Documents of one page of changes.
 pub(super) struct DocumentPage {
     pub(super) docs: Vec<IndexDoc>,
-    /// The last revision of the page.
+    /// The number of the last write of the page.
     pub(super) last: u64,
 }
 

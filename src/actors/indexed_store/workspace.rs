@@ -14,8 +14,8 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// One workspace: its index once it has caught up, and the writes in flight to it.
 #[derive(Default)]
 pub(in crate::actors) struct WorkspaceState {
-    /// Held while a transaction of the workspace runs, so that revisions are committed in order.
-    pub(in crate::actors) writing: tokio::sync::Mutex<()>,
+    /// Held while this process writes to the workspace; see [`super::Turn`].
+    pub(super) writing: tokio::sync::Mutex<()>,
     pub(in crate::actors) caught_up: OnceCell<()>,
     unindexed: Mutex<IndexBacklog>,
     /// Notified whenever a revision has reached the index.
@@ -25,7 +25,9 @@ pub(in crate::actors) struct WorkspaceState {
 /// Revisions that are durable but not yet fully indexed.
 #[derive(Default)]
 pub(in crate::actors) struct IndexBacklog {
+    /// The first number of each write, or of each run of writes of other processes, that is being indexed.
     pub(in crate::actors) revs: BTreeSet<u64>,
+    /// The number of the last write that this process knows of; it knows all before it.
     pub(in crate::actors) highest: u64,
     /// First revision with nodes that have no vector yet.
     pub(in crate::actors) without_vectors: Option<u64>,
@@ -88,6 +90,13 @@ impl WorkspaceState {
         let unindexed = self.backlog();
         let first = unindexed.revs.first();
         Ok(first.map_or(unindexed.highest, |rev| rev.saturating_sub(1)))
+    }
+
+    /// Records that writes of other processes, from this number to that one, are about to be indexed.
+    pub(super) fn record_followed(&self, first: u64, last: u64) {
+        let mut unindexed = self.backlog();
+        unindexed.revs.insert(first);
+        unindexed.highest = unindexed.highest.max(last);
     }
 
     /// Records that a revision is durable; call before releasing the workspace's write lock.

@@ -11,7 +11,7 @@ use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation};
 /// The changes of one revision; applying them twice changes nothing more.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Changes {
-    /// Hybrid logical clock of the write; 0 in all parts of a copy but its last.
+    /// The number of the write; 0 in all parts of a copy but its last.
     pub(super) rev: u64,
     pub(super) entities: Vec<StoredEntity>,
     pub(super) relations: Vec<StoredRelation>,

@@ -153,8 +153,8 @@ impl NoteCore {
             Verdict::Keep | Verdict::Supersedes(_) | Verdict::SaidBy(_) => None,
         };
         let (rev, docs, entries) = {
-            let _turn = state.writing.lock().await;
-            memory.refresh(&self.notes.store).await?;
+            let turn = self.notes.turn(ws, &state).await?;
+            memory.refresh(&self.notes.store, &turn).await?;
             let mut write = NotesWrite {
                 enriched: vec![message.note],
                 ..NotesWrite::default()
@@ -171,7 +171,7 @@ impl NoteCore {
             let merged = write.notes.iter();
             let wordings = merged.map(|(note, digest)| Arc::new(Wording::of(note, *digest, None)));
             let wordings = wordings.collect();
-            let (rev, entries) = self.write_memory(memory, write, wordings).await?;
+            let (rev, entries) = self.write_memory(memory, &turn, write, wordings).await?;
             docs.iter_mut().for_each(|doc: &mut IndexDoc| doc.rev = rev);
             state.record_durable(rev);
             (rev, docs, entries)

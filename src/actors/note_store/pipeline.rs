@@ -106,23 +106,23 @@ impl Pipeline<'_> {
 
     /// Writes all requests that wait, and shows them once they are durable.
     async fn write_group(&mut self) {
-        let _turn = self.state.writing.lock().await;
+        let turn = self.core.notes.turn(self.memory.workspace, self.state).await;
         let mut requests = self.memory.queue().take();
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => return self.refuse(requests, &error),
+        };
         let tuning = (self.memory.tuning)();
         let known = self
             .core
-            .find_known(self.memory, self.state, &mut requests, &tuning);
+            .find_known(self.memory, (self.state, &turn), &mut requests, &tuning);
         let (known, stored) = match known.await {
             Ok(known) => known,
-            Err(error) => {
-                let askers = requests.into_iter().map(|request| request.done);
-                self.core.show(GroupOutcome::with_error(askers, &error));
-                return;
-            }
+            Err(error) => return self.refuse(requests, &error),
         };
         let now = clock::now();
         let part = self.part(requests, &known, stored, &tuning, now);
-        let rev = self.core.notes.store.next_rev();
+        let rev = turn.after() + 1;
         let (_, written) = self.in_flight.insert((rev, self.write(part, rev, now)));
         match written.await {
             Ok((part, outcome)) => self.land(part, outcome.map(|()| rev)),
@@ -130,6 +130,11 @@ impl Pipeline<'_> {
             Err(_) => self.core.distrust(self.memory, rev),
         }
         self.in_flight = None;
+    }
+
+    fn refuse(&self, requests: Vec<PendingRequest>, error: &DomainError) {
+        let askers = requests.into_iter().map(|request| request.done);
+        self.core.show(GroupOutcome::with_error(askers, error));
     }
 
     fn part(
@@ -172,6 +177,7 @@ impl Pipeline<'_> {
         let RequestGroup { mut group, asked } = part;
         let landed = match rev {
             Err(error) => {
+                self.memory.doubt(&error);
                 GroupOutcome::with_error(asked.into_iter().map(|(request, _)| request.done), &error)
             }
             Ok(rev) => {

@@ -16,8 +16,8 @@ impl NoteCore {
         let memory = self.memory().await?;
         let ws = memory.workspace;
         let state = self.notes.state(ws);
-        let turn = state.writing.lock().await;
-        memory.refresh(&self.notes.store).await?;
+        let turn = self.notes.turn(ws, &state).await?;
+        memory.refresh(&self.notes.store, &turn).await?;
         let now = clock::now();
         let mut write = NotesWrite::default();
         let mut end = |draft: EntityDraft| {
@@ -60,7 +60,8 @@ impl NoteCore {
                 AuditEntry::anonymous(ws, message.from, "memory.relate", "edge", Outcome::Success, now);
             write.audit.push(entry.on(id));
         }
-        let (_, entries) = self.write_memory(memory, write, Vec::new()).await?;
+        let (rev, entries) = self.write_memory(memory, &turn, write, Vec::new()).await?;
+        turn.record_unindexed(rev);
         drop(turn);
         self.chain_all(ws, entries).await;
         Ok(id)

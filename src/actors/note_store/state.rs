@@ -15,7 +15,9 @@ use super::load;
 use super::queue::{PendingRequest, Queue};
 use super::tuning::TuningSource;
 use super::wording::{RecentNotes, Wording};
+use crate::actors::indexed_store::Turn;
 use crate::actors::note_store::core::NoteCore;
+use crate::actors::note_store::documents::Notes;
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
 use crate::search::WorkspaceIndex;
@@ -110,12 +112,20 @@ impl Memory {
     }
 
     /// Reloads the memory if a database reply was lost: the write may have taken effect, and a caller that retries it
-    /// must not create a duplicate. Call under the write lock.
-    pub(super) async fn refresh(&self, store: &Store) -> Result<(), DomainError> {
+    /// must not create a duplicate.
+    pub(super) async fn refresh(&self, store: &Store, turn: &Turn<'_, Notes>) -> Result<(), DomainError> {
         if self.losses.load(Ordering::Acquire) == store.losses() {
             return Ok(());
         }
+        turn.follow().await?;
         self.read(store).await
+    }
+
+    /// Has the memory reloaded before the next write, if this error of a write says that others have written.
+    pub(super) fn doubt(&self, error: &DomainError) {
+        if matches!(error, DomainError::Overtaken) {
+            self.distrust();
+        }
     }
 
     /// Lets the graph be read from the database before the next write, because it is unknown what became durable.
@@ -138,8 +148,6 @@ impl Memory {
         let waiting = store.count_waiting(self.workspace);
         let (loaded, waiting) =
             tokio::try_join!(load::load(store, self.workspace, self.copy.as_ref()), waiting)?;
-        // After the clock was set back, new revisions must still be higher.
-        store.observe_rev(loaded.rev);
         *self.graph_mut() = loaded.graph;
         *self.journal.lock() = loaded.journal;
         self.recent().forget(loaded.rev);

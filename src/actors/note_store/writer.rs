@@ -18,9 +18,10 @@ use super::state::Memory;
 use super::tuning::Tuning;
 use super::wording::Wording;
 use crate::actors::audit_writer::ChainAll;
-use crate::actors::indexed_store::WorkspaceState;
+use crate::actors::indexed_store::{Turn, WorkspaceState};
 use crate::actors::job::blocking;
 use crate::actors::note_store::core::NoteCore;
+use crate::actors::note_store::documents::Notes;
 use crate::clock;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -78,15 +79,15 @@ impl NoteCore {
     }
 
     /// What is known of the notes of a group: the near-duplicates, and the stored notes that are repeated with something
-    /// new about them. Call under the workspace's write lock.
+    /// new about them.
     pub(super) async fn find_known(
         &self,
         memory: &Memory,
-        state: &WorkspaceState,
+        (state, turn): (&WorkspaceState, &Turn<'_, Notes>),
         requests: &mut [PendingRequest],
         tuning: &Tuning,
     ) -> Result<(NearDuplicates, HashMap<Uuid, Note>), DomainError> {
-        memory.refresh(&self.notes.store).await?;
+        memory.refresh(&self.notes.store, turn).await?;
         self.look_again(memory, state, requests, tuning).await?;
         let notes: Vec<&PreparedNote> = requests
             .iter()
@@ -118,21 +119,23 @@ impl NoteCore {
         self.look_up(memory, &mut late, tuning).await
     }
 
-    /// Writes durably, and shows the write in the graph; returns its revision and its audit entries. Call under the
-    /// write lock.
+    /// Writes durably, and shows the write in the graph; returns its number and its audit entries.
     pub(super) async fn write_memory(
         &self,
         memory: &Memory,
+        turn: &Turn<'_, Notes>,
         mut write: NotesWrite,
         wordings: Vec<Arc<Wording>>,
     ) -> Result<(u64, Vec<AuditEntry>), DomainError> {
         let now = clock::now();
         write.stamp(now);
-        let rev = self.notes.store.next_rev();
-        self.notes
+        let rev = turn.after() + 1;
+        let written = self
+            .notes
             .store
             .write_notes(memory.workspace, &write, rev, now)
-            .await?;
+            .await;
+        written.inspect_err(|error| memory.doubt(error))?;
         let entries = std::mem::take(&mut write.audit);
         memory.apply_write(rev, write, wordings);
         Ok((rev, entries))

@@ -1,8 +1,9 @@
 //! Journal of the nodes, edges and notes that each write changed, in write order; the search indexes of both services
 //! and the graph of the local one follow it.
 //!
-//! Each row lists many of them and is keyed by workspace and revision. An index over the rows' own revisions would
-//! take four entries per row, more than a small node's own row on commit.
+//! Each row lists many of them and is keyed by workspace, number of the write (`number.rs`) and part; each write has at
+//! least one. An index over the rows' own revisions would take four entries per row, more than a small node's own row on
+//! commit.
 
 use std::collections::HashSet;
 
@@ -20,11 +21,10 @@ const MAX_CHANGES: usize = 1000;
 /// Rows read at a time.
 const ROWS: usize = 50;
 
-/// A row that was written, and its revision.
+/// A row that was written, and its revision: the number of the write in its workspace.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     pub id: Uuid,
-    /// Hybrid logical clock of the write.
     pub rev: u64,
 }
 
@@ -37,12 +37,19 @@ pub(in crate::store) struct NewRow {
 }
 
 #[derive(Debug, SurrealValue)]
-struct Row {
+pub(in crate::store) struct Row {
     rev: i64,
     part: i64,
     nodes: Vec<Uuid>,
     edges: Option<Vec<Uuid>>,
     notes: Option<Vec<Uuid>>,
+}
+
+impl Row {
+    /// The number of the write.
+    pub(in crate::store) fn number(&self) -> u64 {
+        u64::try_from(self.rev).unwrap_or(0)
+    }
 }
 
 /// What was written after a revision.
@@ -51,7 +58,7 @@ pub struct Changes {
     pub nodes: Vec<Change>,
     pub edges: Vec<Change>,
     pub notes: Vec<Change>,
-    /// The last of the writes; `None` if there were none.
+    /// The number of the last write; `None` if there were none.
     pub last: Option<u64>,
 }
 
@@ -70,7 +77,7 @@ pub(in crate::store) struct WriteSet<'a> {
 }
 
 impl WriteTx {
-    /// Records what the transaction wrote. Call once per transaction, since its revision is the key.
+    /// Records what the transaction wrote. Call once per transaction, since its number is the key.
     pub(in crate::store) async fn note_writes(
         &self,
         ws: Uuid,
@@ -91,26 +98,29 @@ impl WriteTx {
     }
 }
 
-/// The rows that record what a write changed: one, unless there are more than [`MAX_CHANGES`] of a kind.
+/// The rows that record what a write changed: one, unless there are more than [`MAX_CHANGES`] of a kind. A write that
+/// changed nothing has a row, too, since numbers have no gaps.
 pub(in crate::store) fn rows_of(ws: Uuid, rev: u64, written: WriteSet<'_>) -> Vec<NewRow> {
     let rev = i64::try_from(rev).unwrap_or(i64::MAX);
     let WriteSet { nodes, edges, notes } = written;
     let most = nodes.len().max(edges.len()).max(notes.len());
-    let rows = (0i64..).zip(0..most.div_ceil(MAX_CHANGES)).map(|(part, at)| {
-        let of = |ids: &[Uuid]| ids.chunks(MAX_CHANGES).nth(at).map(<[Uuid]>::to_vec);
-        let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
-        NewRow {
-            id: RecordId::new("node_write", Array::from(key)),
-            nodes: of(nodes).unwrap_or_default(),
-            edges: of(edges),
-            notes: of(notes),
-        }
-    });
+    let rows = (0i64..)
+        .zip(0..most.div_ceil(MAX_CHANGES).max(1))
+        .map(|(part, at)| {
+            let of = |ids: &[Uuid]| ids.chunks(MAX_CHANGES).nth(at).map(<[Uuid]>::to_vec);
+            let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
+            NewRow {
+                id: RecordId::new("node_write", Array::from(key)),
+                nodes: of(nodes).unwrap_or_default(),
+                edges: of(edges),
+                notes: of(notes),
+            }
+        });
     rows.collect()
 }
 
 impl Store {
-    /// The nodes of a workspace written after `rev`, each with its newest revision, oldest write first. Returns at
+    /// The nodes of a workspace written after the write `rev`, each with its newest revision, oldest write first. Returns at
     /// least `limit` of them if there are that many, since a page never ends inside a write.
     pub async fn node_changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Vec<Change>, DomainError> {
         Ok(self.changes(ws, rev, limit).await?.nodes)
@@ -128,7 +138,7 @@ impl Store {
                     break 'pages;
                 }
                 (rev, part) = (row.rev, row.part);
-                let rev = u64::try_from(rev).unwrap_or(0);
+                let rev = row.number();
                 changes.last = Some(rev);
                 let change = |id| Change { id, rev };
                 changes.nodes.extend(row.nodes.into_iter().map(change));
@@ -148,7 +158,7 @@ impl Store {
     }
 
     /// The rows of a workspace after this revision and part.
-    async fn node_writes(
+    pub(in crate::store) async fn node_writes(
         &self,
         ws: Uuid,
         (rev, part): (i64, i64),
@@ -182,7 +192,7 @@ mod tests {
     fn a_write_is_one_row_unless_it_changed_more_than_fit() {
         let ids = |count: usize| -> Vec<Uuid> { (0..count).map(|_| Uuid::new_v4()).collect() };
         for (counts, rows) in [
-            ([0, 0, 0], 0),
+            ([0, 0, 0], 1),
             ([1, 0, 2], 1),
             ([MAX_CHANGES, MAX_CHANGES, MAX_CHANGES], 1),
             ([5, 2 * MAX_CHANGES + 1, MAX_CHANGES + 1], 3),

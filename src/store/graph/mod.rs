@@ -7,6 +7,7 @@ pub(super) mod links;
 mod narrowing;
 pub(super) mod neighbours;
 pub(super) mod nodes;
+pub(super) mod number;
 pub(super) mod passages;
 pub(super) mod paths;
 pub(super) mod sessions;

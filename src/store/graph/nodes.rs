@@ -15,7 +15,7 @@ use crate::store::{Store, failed};
 #[derive(Debug, Clone)]
 pub struct StoredNode {
     pub node: KgNode,
-    /// Hybrid logical clock of its last write.
+    /// The number of its last write in its workspace.
     pub rev: u64,
     /// The evidence record that holds its STIX object.
     pub stix_evidence: Option<Uuid>,

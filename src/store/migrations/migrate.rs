@@ -39,6 +39,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (23, include_str!("../../../schemas/0023_identity.surql")),
     (24, include_str!("../../../schemas/0024_staging_levels.surql")),
     (25, include_str!("../../../schemas/0025_carried_markings.surql")),
+    (26, include_str!("../../../schemas/0026_write_numbers.surql")),
 ];
 
 /// Before this migration the audit log is moved.

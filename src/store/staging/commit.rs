@@ -32,7 +32,8 @@ pub(super) struct Commit<'a> {
     pub known: &'a HashMap<Uuid, Uuid>,
     pub highest: Tlp,
     pub now: DateTime<Utc>,
-    pub rev: u64,
+    /// The number of the last write that the commit was planned after.
+    pub after: Option<u64>,
 }
 
 /// A text of the batch with what its commit needs.
@@ -111,7 +112,7 @@ impl Commit<'_> {
             result,
             touched: written.touched,
             edges: written.edges,
-            rev: self.rev,
+            rev: written.rev,
         })
     }
 
@@ -204,6 +205,7 @@ impl Commit<'_> {
             merges: &plan.merges,
             highest: self.highest,
             evidence_only: &plan.evidence_only,
+            after: self.after,
             now: self.now,
         };
         let summed = Mutex::new(*result);
@@ -214,7 +216,7 @@ impl Commit<'_> {
             summed.evidence_created = counts.evidence_created;
             audit(&summed)
         };
-        let written = write_drafts(self.tx, &write, self.rev, &entry).await?;
+        let written = write_drafts(self.tx, &write, &entry).await?;
         *result = summed.into_inner();
         Ok(written)
     }

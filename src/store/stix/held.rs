@@ -105,6 +105,7 @@ impl Store {
         &self,
         ws: Uuid,
         marking: &str,
+        after: Option<u64>,
         audit: impl Fn(u64) -> AuditEntry,
     ) -> Result<Option<RemarkedObjects>, DomainError> {
         let defined = self.definitions(ws, &[marking.to_owned()]).await?;
@@ -115,7 +116,7 @@ impl Store {
         loop {
             let released = with_retry(|| async {
                 let tx = self.begin().await?;
-                let release = Release::new(&tx, (ws, self.next_rev()), marking);
+                let release = Release::new(&tx, (ws, after), marking);
                 let outcome = release.page(known_from, page, &audit).await;
                 tx.finish(outcome).await
             });

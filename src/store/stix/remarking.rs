@@ -100,19 +100,37 @@ struct RemarkedRows {
     nodes: Vec<Uuid>,
     edges: Vec<Uuid>,
     objects: Vec<RemarkedObject>,
+    rev: u64,
+}
+
+impl RemarkedRows {
+    fn into_page(self, objects: u64) -> RemarkedObjects {
+        RemarkedObjects {
+            objects,
+            touched: self.nodes,
+            edges: self.edges,
+            rev: self.rev,
+        }
+    }
 }
 
 /// A transaction that marks rows anew.
 pub(in crate::store) struct Release<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
-    rev: u64,
+    /// The number of the last write that this one was planned after.
+    after: Option<u64>,
     marking: &'a str,
 }
 
 impl<'a> Release<'a> {
-    pub(in crate::store) fn new(tx: &'a WriteTx, (ws, rev): (Uuid, u64), marking: &'a str) -> Self {
-        Self { tx, ws, rev, marking }
+    pub(in crate::store) fn new(tx: &'a WriteTx, (ws, after): (Uuid, Option<u64>), marking: &'a str) -> Self {
+        Self {
+            tx,
+            ws,
+            after,
+            marking,
+        }
     }
 
     /// Re-marks a page of the rows that wait for the marking and are marked no lower than `known_from`.
@@ -153,7 +171,7 @@ impl<'a> Release<'a> {
         self.tx.write("DELETE $rows RETURN NONE", ended).await?;
         let objects = held.len() as u64;
         self.tx.audit([&audit(objects)]).await?;
-        Ok(Some(self.outcome(objects, done)))
+        Ok(Some(done.into_page(objects)))
     }
 
     /// Raises those of these rows that carry the marking to the level that it states for those who see them.
@@ -167,34 +185,25 @@ impl<'a> Release<'a> {
         if objects > 0 {
             self.tx.audit([&audit(objects)]).await?;
         }
-        Ok(self.outcome(objects, done))
-    }
-
-    fn outcome(&self, objects: u64, done: RemarkedRows) -> RemarkedObjects {
-        RemarkedObjects {
-            objects,
-            touched: done.nodes,
-            edges: done.edges,
-            rev: self.rev,
-        }
+        Ok(done.into_page(objects))
     }
 
     /// Re-marks evidence with its nodes, edges and supporting objects.
     async fn remark_rows(&self, rows: &[RecordId], cause: &Cause) -> Result<RemarkedRows, StoreError> {
-        let (nodes, mut objects) = self.nodes(of_table(rows, "evidence"), cause).await?;
+        let rev = self.tx.take_number(self.ws, self.after).await?;
+        let (nodes, mut objects) = self.nodes(of_table(rows, "evidence"), cause, rev).await?;
         let edges = self.others(of_table(rows, "edge"), cause).await?;
         let ids: Result<Vec<Uuid>, DomainError> = edges.iter().map(|object| key(&object.row)).collect();
         let ids = ids?;
         objects.extend(edges);
         objects.extend(self.others(of_table(rows, "stix_support"), cause).await?);
-        if !objects.is_empty() {
-            self.tx.note_writes(self.ws, self.rev, &nodes, &ids).await?;
-        }
+        self.tx.note_writes(self.ws, rev, &nodes, &ids).await?;
         self.note_levels(&objects).await?;
         Ok(RemarkedRows {
             nodes,
             edges: ids,
             objects,
+            rev,
         })
     }
 
@@ -223,6 +232,7 @@ impl<'a> Release<'a> {
         &self,
         ids: Vec<RecordId>,
         cause: &Cause,
+        rev: u64,
     ) -> Result<(Vec<Uuid>, Vec<RemarkedObject>), StoreError> {
         let (levels, originals) = self.evidence(ids).await?;
         let objects = self.read_anew(originals, cause).await?;
@@ -242,7 +252,7 @@ impl<'a> Release<'a> {
             };
             if let Some(node) = nodes.get_mut(node) {
                 remark(node, (evidence, *old), object, cause, &authors);
-                node.rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
+                node.rev = i64::try_from(rev).unwrap_or(i64::MAX);
             }
         }
         self.write_levels(objects.iter().map(RemarkedObject::marking).collect())

@@ -63,6 +63,7 @@ impl Store {
         ws: Uuid,
         marking: &str,
         progress: &mut RiseProgress,
+        after: Option<u64>,
         audit: impl Fn(u64) -> AuditEntry,
     ) -> Result<Option<RemarkedObjects>, DomainError> {
         if progress.left.is_empty() {
@@ -78,7 +79,7 @@ impl Store {
             let (_, rows) = progress.left.split_at(rest);
             let raised = with_retry(|| async {
                 let tx = self.begin().await?;
-                let release = Release::new(&tx, (ws, self.next_rev()), marking);
+                let release = Release::new(&tx, (ws, after), marking);
                 let outcome = release.raise(rows, &audit).await;
                 tx.finish(outcome).await
             });

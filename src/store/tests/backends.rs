@@ -28,14 +28,32 @@ pub(crate) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
 pub(in crate::store) fn run_on_each<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
     let (_dir, url) = new_dir();
     run(test(url));
-    if let Some(program) = server::program() {
+    if let Some(server) = TestServer::start() {
+        run(test(server.url()));
+    }
+}
+
+/// A server with a new store.
+pub(crate) struct TestServer {
+    server: server::Server,
+    _dir: TempDir,
+}
+
+impl TestServer {
+    /// `None` where the program of the server was not built.
+    pub(crate) fn start() -> Option<Self> {
+        let program = server::program()?;
         let dir = tempfile::tempdir().unwrap();
         copy_of("new-store-of-server", &this_program(), dir.path(), |dir| {
             let server = server::Server::start(&program, dir);
             open_once(remote(&server), dir);
         });
         let server = server::Server::start(&program, dir.path());
-        run(test(remote(&server)));
+        Some(Self { server, _dir: dir })
+    }
+
+    pub(crate) fn url(&self) -> String {
+        remote(&self.server)
     }
 }
 
@@ -88,7 +106,7 @@ fn remote(server: &server::Server) -> String {
     format!("ws://{}", server.address)
 }
 
-pub(in crate::store) async fn open(url: &str) -> Store {
+pub(crate) async fn open(url: &str) -> Store {
     let secret = SecretString::from("a secret of at least 32 bytes for tests");
     let server = crate::store::StorageServer {
         username: server::USER.into(),

@@ -76,7 +76,7 @@ fn rows_that_were_taken_for_new_are_found_at_the_second_attempt() {
         let updated: Vec<u64> = looked_for.0.iter().map(|result| result.edges_updated).collect();
         assert_eq!(created, [tools as u64, 0, 10, 0, 0]);
         assert_eq!(updated, [0, 0, 10, 0, 5]);
-        assert_eq!(looked_for.1, [tools + 10, tools + 10, tools + 20, 5, 3]);
+        assert_eq!(looked_for.1, [tools + 10, tools + 10, tools + 20, 5, 5]);
         assert_eq!(ingested(&store, tools, Some(HashSet::new())).await, looked_for);
     });
 }

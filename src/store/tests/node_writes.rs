@@ -60,7 +60,9 @@ fn what_an_older_store_wrote_is_known_by_its_writes() {
     let (_dir, url) = new_dir();
     run(async move {
         let (store, ws) = (open(&url).await, Uuid::new_v4());
+        number_by_time(&store, ws, 0).await;
         let first = write(&store, ws, &tools(40, 2020)).await;
+        number_by_time(&store, ws, 200).await;
         let second = write(&store, ws, &tools(7, 2021)).await;
         drop(store);
         let db = owner(&url).await;
@@ -75,10 +77,15 @@ fn what_an_older_store_wrote_is_known_by_its_writes() {
         let changes = store.node_changes(ws, 0, 1_000).await.unwrap();
         let (before, after) = changes.split_at(33);
         assert_eq!(revs(before), [first; 33]);
-        assert_eq!(revs(after), [second; 7]);
-        let third = write(&store, ws, &tools(1, 2022)).await;
         assert_eq!(
-            revs(&store.node_changes(ws, second, 1_000).await.unwrap()),
+            revs(after),
+            [second + 1; 7],
+            "the first number repeats what is two minutes old"
+        );
+        let third = write(&store, ws, &tools(1, 2022)).await;
+        assert_eq!(third, second + 2);
+        assert_eq!(
+            revs(&store.node_changes(ws, second + 1, 1_000).await.unwrap()),
             [third]
         );
     });
@@ -89,7 +96,7 @@ fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
     run_on_each(|url| async move {
         let store = std::sync::Arc::new(open(&url).await);
         let (tenant, plan) = (Uuid::new_v4(), std::sync::Arc::new(plan(40)));
-        let tasks: Vec<_> = (0..20)
+        let tasks: Vec<_> = (0..4)
             .map(|_| {
                 let (store, plan) = (std::sync::Arc::clone(&store), std::sync::Arc::clone(&plan));
                 tokio::spawn(async move {
@@ -116,7 +123,7 @@ fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
             assert_eq!((result.nodes_updated, result.edges_updated), (0, 0));
         }
         assert_eq!(created, (40, 40, 39));
-        for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit_entry", 20)] {
+        for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit_entry", 4)] {
             assert_eq!(rows(&store.db, table).await.len(), want, "{table}");
         }
         assert_eq!(store.node_changes(tenant, 0, 1000).await.unwrap().len(), 40);

@@ -25,7 +25,7 @@ async fn fill(store: &Store, ws: Uuid, entities: usize) {
                 created_at: clock::now(),
             });
         }
-        let rev = store.next_rev();
+        let rev = store.last_write(ws).await.unwrap() + 1;
         store.write_notes(ws, &write, rev, clock::now()).await.unwrap();
     }
 }

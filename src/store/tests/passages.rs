@@ -108,6 +108,7 @@ fn the_edges_of_an_older_store_are_named() {
 
 async fn names_the_edges_of_an_older_store(url: String, before: &str) {
     let (store, ws) = (open(&url).await, Uuid::new_v4());
+    number_by_time(&store, ws, 0).await;
     let last = write(
         &store,
         ws,
@@ -127,7 +128,7 @@ async fn names_the_edges_of_an_older_store(url: String, before: &str) {
     let changes = store.changes(ws, 0, 1_000).await.unwrap();
     assert_eq!(
         (changes.nodes.len(), changes.edges.len(), changes.last),
-        (10, 3, Some(last))
+        (10, 3, Some(last + 1))
     );
     assert_eq!(
         texts(&store, ws, &changes).await,
@@ -159,6 +160,7 @@ pub(in crate::store) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> 
         merges: &HashMap::new(),
         highest: Tlp::Red,
         evidence_only: &HashSet::new(),
+        after: None,
         now: clock::now(),
     };
     let audit = entry(ws, "ingest");

@@ -171,9 +171,14 @@ async fn check(url: String) {
     assert_eq!((staged.batch, staged.part, staged.added), (first.id, 1, 1));
     let entry = AuditEntry::anonymous(ws, ip, "test", "test", Outcome::Success, clock::now());
     let done = store
-        .commit_batch(ws, first.id, &HashMap::new(), Tlp::Amber, clock::now(), |_| {
-            entry.clone()
-        })
+        .commit_batch(
+            ws,
+            first.id,
+            &HashMap::new(),
+            (Tlp::Amber, None),
+            clock::now(),
+            |_| entry.clone(),
+        )
         .await
         .unwrap();
     let result = done.result;

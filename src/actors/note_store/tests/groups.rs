@@ -29,7 +29,7 @@ async fn together(core: &Arc<NoteCore>, notes: Vec<NewNote>) -> Vec<WriteResult>
     // Catching up takes the turn.
     core.open().await.unwrap();
     let memory = core.memory().await.unwrap();
-    let turn = state.writing.lock().await;
+    let turn = core.notes.turn(workspace(), &state).await.unwrap();
     let mut writers: Vec<JoinHandle<WriteResult>> = Vec::new();
     for note in notes {
         let core = Arc::clone(core);
@@ -55,7 +55,7 @@ fn what_waits_together_is_one_transaction() {
         let core = fresh(tuning()).await;
         remember(&core, "A first note.").await;
         for notes in [1, 7, 8, 23] {
-            let before = core.notes.store.next_rev();
+            let before = core.notes.store.last_write(workspace()).await.unwrap();
             let first = notes * 10;
             let texts = (first..first + notes).map(seen);
             together(&core, texts.map(|text| note(&text)).collect()).await;
@@ -93,7 +93,7 @@ fn other_writers_have_their_turn_between_groups() {
             .collect();
         for _ in 0..20 {
             let highest = {
-                let _turn = state.writing.lock().await;
+                let _turn = core.notes.turn(workspace(), &state).await.unwrap();
                 let highest = state.backlog().highest;
                 // Nothing becomes durable in the meantime.
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -188,9 +188,8 @@ fn what_a_dead_pipeline_left_in_flight_is_completed_from_the_database() {
             notes: vec![(prepared.note, prepared.digest)],
             ..NotesWrite::default()
         };
-        let (store, rev) = (Arc::clone(&core.notes.store), core.notes.store.next_rev());
-        // A younger note has landed meanwhile.
-        remember(&core, "A second note.").await;
+        let store = Arc::clone(&core.notes.store);
+        let rev = store.last_write(workspace()).await.unwrap() + 1;
         let written = tokio::spawn(async move {
             let now = clock::now();
             store.write_notes(workspace(), &write, rev, now).await.unwrap();

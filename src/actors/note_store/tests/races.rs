@@ -5,7 +5,8 @@ use test_support::{extent, until};
 use super::super::graph::MemoryGraph;
 use super::super::prepare::prepare;
 use super::*;
-use crate::actors::note_store::documents;
+use crate::actors::indexed_store::Turn;
+use crate::actors::note_store::documents::{self, Notes};
 use crate::store::NotesWrite;
 
 /// Texts that repeat each other in both directions: they differ in a word without meaning.
@@ -68,7 +69,7 @@ fn equal_notes_at_the_same_moment_are_one() {
 }
 
 /// Stores a note while the turn is held, and forgets it as if a thousand others had followed.
-async fn slip_in(core: &NoteCore, text: &str) -> Uuid {
+async fn slip_in(core: &NoteCore, turn: &Turn<'_, Notes>, text: &str) -> Uuid {
     let memory = core.memory().await.unwrap();
     let state = core.notes.state(workspace());
     let prepared = prepare(memory.ids, note(text), &tuning(), Some(&core.notes.index)).unwrap();
@@ -79,9 +80,9 @@ async fn slip_in(core: &NoteCore, text: &str) -> Uuid {
         notes: vec![(prepared.note, prepared.digest)],
         ..NotesWrite::default()
     };
-    let (rev, _) = core.write_memory(memory, write, Vec::new()).await.unwrap();
+    let (rev, _) = core.write_memory(memory, turn, write, Vec::new()).await.unwrap();
     doc.rev = rev;
-    state.record_durable(rev);
+    turn.record(rev);
     core.show_docs(memory, &state, rev, vec![doc]).await;
     memory.recent().forget(rev);
     id
@@ -94,14 +95,14 @@ fn a_note_whose_look_up_is_long_past_is_looked_up_again() {
         remember(&core, "Something else.").await;
         let memory = core.memory().await.unwrap();
         let state = core.notes.state(workspace());
-        let turn = state.writing.lock().await;
+        let turn = core.notes.turn(workspace(), &state).await.unwrap();
         let writer = {
             let core = Arc::clone(&core);
             tokio::spawn(async move { remember(&core, &BEACONS.replace("went", "then went")).await })
         };
         // It has looked for notes once it waits for its turn.
         until(|| memory.queue().len() == 1).await;
-        let old = slip_in(&core, BEACONS).await;
+        let old = slip_in(&core, &turn, BEACONS).await;
         drop(turn);
         assert_eq!(writer.await.unwrap().superseded, Some(old));
     });

@@ -1,7 +1,6 @@
 //! Two processes over one database: two stores on one connection.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 use test_support::eventually;
@@ -24,7 +23,6 @@ impl Store {
 fn beside(store: &Store) -> Store {
     Store {
         db: store.db.clone(),
-        clock: AtomicU64::new(0),
         id_secret: store.id_secret(),
         chains: Mutex::new(HashMap::new()),
         opened: crate::clock::now(),

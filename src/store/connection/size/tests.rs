@@ -256,6 +256,7 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
                     merges: &HashMap::new(),
                     highest: Tlp::Red,
                     evidence_only: &HashSet::new(),
+                    after: None,
                     now: clock::now(),
                 };
                 store.ingest_drafts(&write, |_| audit.clone()).await
