@@ -24,3 +24,4 @@ mod shared_service;
 mod smoke;
 mod stix;
 mod storm;
+mod upgrade;

@@ -1,0 +1,176 @@
+//! Data directories of earlier versions: opened by this one, they hold all that they held, and go on.
+//!
+//! `tests/data/stores` has an archive for each version; `make.py` there made them with the programs of these versions,
+//! beside what the programs answered.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::helpers::{Client, run};
+use crate::local::durability::local;
+use crate::process::{Service, finish, hosted};
+use crate::stix::{object, text};
+
+/// Archives of data directories, by the number of the last migration.
+const VERSIONS: [u32; 1] = [25];
+
+fn unpack(version: u32) -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let archive =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/stores/schema-{version}.tar.gz"));
+    let done = finish(
+        Command::new("tar")
+            .arg("-xzf")
+            .arg(archive)
+            .arg("-C")
+            .arg(dir.path()),
+    );
+    assert!(done.status.success(), "{done:?}");
+    dir
+}
+
+fn answers(dir: &Path, service: &str) -> Value {
+    let all = std::fs::read(dir.join("answers.json")).unwrap();
+    let all: Value = serde_json::from_slice(&all).unwrap();
+    all[service].clone()
+}
+
+/// The ids of results, sorted.
+fn ids(results: &Value, key: &str) -> Value {
+    let results = results.as_array().unwrap().iter();
+    let mut ids: Vec<&str> = results.map(|row| row[key].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    json!(ids)
+}
+
+fn by_id(mut objects: Vec<Value>) -> Vec<Value> {
+    objects.sort_by_key(|object| object["id"].as_str().unwrap().to_owned());
+    objects
+}
+
+async fn assert_hosted(client: &Client, before: &Value) {
+    for (query, found) in before["searches"].as_object().unwrap() {
+        let path = format!("/api/recall/search?limit=20&q={}", query.replace(' ', "%20"));
+        let now = client.get(&path).await.expect(200).await;
+        // The last write of the earlier version is found now, too.
+        let all = ids(&now["results"], "id");
+        for id in found.as_array().unwrap() {
+            assert!(all.as_array().unwrap().contains(id), "{query}: {id} is not found");
+        }
+    }
+    for (id, node) in before["nodes"].as_object().unwrap() {
+        let now = client.get(&format!("/api/nodes/{id}")).await.expect(200).await;
+        assert_eq!(now, *node);
+    }
+    let found = client.search("Fixture Heron of the last moment").await;
+    assert_eq!(
+        text(&found["results"][0], "name"),
+        "Fixture Heron of the last moment"
+    );
+    let found = client
+        .get("/api/recall/search?limit=20&q=Fixture%20Heron")
+        .await
+        .expect(200)
+        .await;
+    let bundle = client.export(text(&found, "recall_id")).await;
+    let exported = bundle["objects"].as_array().unwrap().clone();
+    for object in before["exported"].as_array().unwrap() {
+        assert!(exported.contains(object), "{object} does not leave as it did");
+    }
+    let batch = format!("/api/ingest/batch/{}", text(before, "batch"));
+    let batch = client.get(&batch).await.expect(200).await;
+    let entities = by_id(batch["entities"].as_array().unwrap().clone());
+    assert_eq!(entities, by_id(before["entities"].as_array().unwrap().clone()));
+}
+
+#[test]
+fn the_hosted_service_opens_what_earlier_versions_wrote() {
+    run(async {
+        for version in VERSIONS {
+            let dir = unpack(version);
+            let before = answers(dir.path(), "hosted");
+            let service = Service::start(hosted(&dir.path().join("hosted")));
+            let client = service.admin().await;
+            assert_hosted(&client, &before).await;
+
+            // What waits goes on waiting for the same, and writes go on.
+            let definition = json!({"type": "marking-definition", "spec_version": "2.1",
+                "id": "marking-definition--31b940d4-6f7f-459a-80ea-9c1f17b58abc",
+                "created": "2020-01-01T00:00:00.000Z", "definition_type": "statement",
+                "definition": {"statement": "TLP:GREEN"}});
+            let done = client
+                .ingest(json!([object("tool", "Later Spade"), definition]))
+                .await;
+            assert_eq!(
+                (&done["nodes_created"], &done["remarked"]),
+                (&json!(1), &json!(1)),
+                "{done}"
+            );
+            for entity in before["entities"].as_array().unwrap() {
+                client.decide(entity, json!({"status": "accepted"})).await;
+            }
+            let committed = client.commit(&before["batch"]).await;
+            assert_eq!(committed["remaining"], 0, "{committed}");
+            drop(client);
+            service.kill();
+
+            let service = Service::start(hosted(&dir.path().join("hosted")));
+            let client = service.admin().await;
+            let found = client.search("Later Spade").await;
+            assert_eq!(text(&found["results"][0], "name"), "Later Spade");
+            let chain = client.get("/api/audit/verify").await.expect(200).await;
+            assert_eq!(chain["valid"], true, "{chain}");
+            service.stop();
+        }
+    });
+}
+
+async fn assert_local(client: &Client, before: &Value) {
+    for path in ["entities", "graph/nodes", "graph/edges"] {
+        let now = client.get(&format!("/api/{path}")).await.expect(200).await;
+        assert_eq!(now, before[path], "{path}");
+    }
+    for (query, found) in before["recalls"].as_object().unwrap() {
+        let body = json!({"query": query, "k": 20});
+        let now = client.post("/api/recall", &body).await.expect(200).await;
+        assert_eq!(ids(&now["results"], "id"), *found, "{query}");
+    }
+}
+
+#[test]
+fn the_local_service_opens_what_earlier_versions_wrote() {
+    run(async {
+        for version in VERSIONS {
+            for derived in ["", "graph", "index"] {
+                let dir = unpack(version);
+                let before = answers(dir.path(), "local");
+                let data = dir.path().join("local");
+                if !derived.is_empty() {
+                    std::fs::remove_dir_all(data.join(derived)).unwrap();
+                }
+                let service = Service::start(local(&data, 2));
+                assert_local(&service.anonymous(), &before).await;
+                let note = json!({"content": "A later note: Fixture Heron talks to 198.51.100.8."});
+                service
+                    .anonymous()
+                    .post("/api/remember", &note)
+                    .await
+                    .expect(200)
+                    .await;
+                service.kill();
+                let service = Service::start(local(&data, 2));
+                let query = json!({"query": "198.51.100.8", "k": 3});
+                let found = service
+                    .anonymous()
+                    .post("/api/recall", &query)
+                    .await
+                    .expect(200)
+                    .await;
+                assert!(found["results"].to_string().contains("A later note"), "{found}");
+                service.stop();
+            }
+        }
+    });
+}
