@@ -11,6 +11,7 @@ pub mod email;
 pub mod error;
 pub mod extraction;
 pub mod feed;
+pub mod graph;
 pub mod ids;
 pub mod ingest_result;
 pub mod items;

@@ -3,7 +3,6 @@
 //! Invariant: what a writer is told does not depend on rows above its own clearance. A draft may be merged into a
 //! hidden node, but it is counted as if that node, its evidence and its edges did not exist.
 
-mod merge;
 mod nodes;
 mod passages;
 mod texts;
@@ -168,7 +167,7 @@ struct DraftsTransaction<'a> {
 
 impl DraftsTransaction<'_> {
     /// Whether a row with this marking is hidden from the writer.
-    fn hides(&self, tlp_rank: i64) -> bool {
+    fn hides_rank(&self, tlp_rank: i64) -> bool {
         tlp_rank > i64::from(self.write.highest.rank())
     }
 
@@ -183,7 +182,7 @@ impl DraftsTransaction<'_> {
             let mut rows = Vec::new();
             for (draft, id) in chunk.iter().zip(ids) {
                 let known = stored.insert(id, i64::from(draft.tlp.rank()));
-                if told && known.is_none_or(|rank| self.hides(rank)) {
+                if told && known.is_none_or(|rank| self.hides_rank(rank)) {
                     self.report.evidence.insert(id);
                 }
                 if known.is_none() {
@@ -245,7 +244,7 @@ impl DraftsTransaction<'_> {
             let ids: Vec<Uuid> = rows.keys().copied().collect();
             let stored = self.markings("edge", &ids).await?;
             for id in ids {
-                if stored.get(&id).is_none_or(|rank| self.hides(*rank)) {
+                if stored.get(&id).is_none_or(|rank| self.hides_rank(*rank)) {
                     self.report.edges.insert(id);
                 }
             }

@@ -1,12 +1,13 @@
 //! Row types, and their conversion to and from the domain.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, RecordIdKey, SurrealValue};
 use uuid::Uuid;
 
 use crate::domain::error::DomainError;
-use crate::domain::node::KgNode;
+use crate::domain::graph::draft::NodeContent;
+use crate::domain::node::{KgNode, NodeStatus};
 use crate::domain::packing;
 use crate::domain::tlp::Tlp;
 
@@ -120,12 +121,6 @@ pub(super) struct HeldRow {
     pub is_support: Option<bool>,
 }
 
-/// The time of a change: now, but later than any time under which the row may have left in an export, which tells
-/// milliseconds apart.
-pub(super) fn later_than(left: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
-    left.map_or(now, |left| now.max(left + TimeDelta::milliseconds(1)))
-}
-
 /// Sort key for newest first: minus the microseconds since 1970.
 pub(super) fn newest_first(time: DateTime<Utc>) -> i64 {
     -time.timestamp_micros()
@@ -215,6 +210,70 @@ impl NodeRow {
             self.evidence.push(evidence);
             self.evidence_tlp.push(i64::from(tlp.rank()));
         }
+    }
+
+    /// A row without content.
+    pub(super) fn empty(ws: Uuid, id: Uuid) -> Self {
+        Self {
+            id: record("node", id),
+            ws,
+            node_type: String::new(),
+            name: String::new(),
+            description: String::new(),
+            source: String::new(),
+            source_type: String::new(),
+            tlp_rank: 0,
+            confidence: 0.0,
+            properties: String::new(),
+            status: NodeStatus::Active.as_str().into(),
+            evidence: Vec::new(),
+            evidence_tlp: Vec::new(),
+            stix_evidence: None,
+            modified: None,
+            held_by: None,
+            feeds: None,
+            changed_at: None,
+            rev: 0,
+            ingested_at: DateTime::UNIX_EPOCH,
+        }
+    }
+
+    /// Takes out what merging reads and changes; [`Self::put_content`] puts it back.
+    pub(super) fn take_content(&mut self) -> Result<NodeContent, DomainError> {
+        let markings = std::mem::take(&mut self.evidence_tlp).into_iter().map(tlp);
+        let markings: Vec<Tlp> = markings.collect::<Result<_, _>>()?;
+        let evidence = std::mem::take(&mut self.evidence).into_iter().zip(markings);
+        Ok(NodeContent {
+            node_type: parse(&self.node_type)?,
+            name: std::mem::take(&mut self.name),
+            description: std::mem::take(&mut self.description),
+            source: std::mem::take(&mut self.source),
+            source_type: std::mem::take(&mut self.source_type),
+            tlp: tlp(self.tlp_rank)?,
+            confidence: self.confidence,
+            properties: std::mem::take(&mut self.properties),
+            evidence: evidence.collect(),
+            is_stix: self.stix_evidence.is_some(),
+            modified: self.modified,
+            changed_at: self.changed_at,
+            ingested_at: self.ingested_at,
+        })
+    }
+
+    pub(super) fn put_content(&mut self, content: NodeContent) {
+        self.node_type = content.node_type.as_str().into();
+        self.name = content.name;
+        self.description = content.description;
+        self.source = content.source;
+        self.source_type = content.source_type;
+        self.tlp_rank = i64::from(content.tlp.rank());
+        self.confidence = content.confidence;
+        self.properties = content.properties;
+        let ranks = content.evidence.iter().map(|(_, tlp)| i64::from(tlp.rank()));
+        self.evidence_tlp = ranks.collect();
+        self.evidence = content.evidence.into_iter().map(|(id, _)| id).collect();
+        self.changed_at = content.changed_at;
+        self.ingested_at = content.ingested_at;
     }
 
     /// The node as seen by a caller cleared up to `highest`.

@@ -8,13 +8,12 @@ pub(super) mod held;
 mod known;
 pub(super) mod known_definitions;
 mod nodes;
-mod places;
 pub(super) mod remarking;
 pub(super) mod rises;
 pub(super) mod rows;
-mod successor;
 mod support;
 pub(super) mod support_rows;
+mod targets;
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +24,6 @@ use self::carriers::Carriers;
 pub use self::carriers::LeftOutReport;
 pub(super) use self::carriers::rise_row;
 use self::held::HeldReport;
-pub(super) use self::places::Place;
 use self::rows::StixRows;
 use super::Store;
 use super::connection::error::StoreError;

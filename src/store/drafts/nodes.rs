@@ -2,22 +2,41 @@
 
 use std::collections::HashMap;
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::merge::{Absorption, MergedNode, evidence_of_rejected};
 use super::passages::PassageContent;
-use super::texts::DraftSource;
 use super::{AT_A_TIME, DraftsTransaction};
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
+use crate::domain::graph::draft::{DraftSource, MergedNode};
 use crate::domain::ids::WorkspaceIds;
-use crate::domain::node::NodeStatus;
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::rows::{NodeRow, key, record};
 
+/// A node while drafts are merged into it.
+pub(super) struct HeldNode {
+    /// Its row, without the content.
+    pub(super) row: NodeRow,
+    pub(super) merged: MergedNode,
+}
+
+impl HeldNode {
+    fn of_row(mut row: NodeRow) -> Result<Self, DomainError> {
+        let merged = MergedNode::of_stored(row.take_content()?);
+        Ok(Self { row, merged })
+    }
+
+    fn into_row(mut self, now: DateTime<Utc>, rev: u64) -> NodeRow {
+        self.row.put_content(self.merged.into_content(now));
+        self.row.rev = i64::try_from(rev).unwrap_or(i64::MAX);
+        self.row
+    }
+}
+
 /// Nodes looked up so far; `None` for those that do not exist.
-pub(super) type NodeRows = HashMap<Uuid, Option<MergedNode>>;
+pub(super) type NodeRows = HashMap<Uuid, Option<HeldNode>>;
 
 /// The node that the ids of a draft lead to.
 enum NodeOfDraft {
@@ -77,7 +96,7 @@ impl DraftsTransaction<'_> {
         let query = "SELECT * FROM $ids WHERE ws = $ws";
         let found: Vec<NodeRow> = self.tx.find(self.write.ws, query, ids).await?;
         for row in found {
-            rows.insert(key(&row.id)?, Some(MergedNode::of_existing_row(row)));
+            rows.insert(key(&row.id)?, Some(HeldNode::of_row(row)?));
         }
         Ok(())
     }
@@ -91,7 +110,7 @@ impl DraftsTransaction<'_> {
             match rows.get(id) {
                 // Chosen by a user, or committed earlier.
                 Some(Some(_)) if self.write.evidence_only.contains(&place) => return Ok(*id),
-                Some(Some(held)) if self.hides(held.row.tlp_rank) || self.is_another(held, draft) => {}
+                Some(Some(held)) if self.hides(held) || self.is_another(held, draft) => {}
                 Some(Some(_)) => {
                     let beside = self.open_node_beside(rows, *id, draft).await?;
                     return Ok(beside.unwrap_or(*id));
@@ -136,7 +155,7 @@ impl DraftsTransaction<'_> {
             let id = ids.node(&self.name_of(draft, generation));
             self.look_up(rows, vec![id]).await?;
             match rows.get(&id) {
-                Some(Some(held)) if !self.hides(held.row.tlp_rank) => return Ok(NodeOfDraft::Seen(id)),
+                Some(Some(held)) if !self.hides(held) => return Ok(NodeOfDraft::Seen(id)),
                 Some(Some(_)) => hidden = hidden.or(Some(id)),
                 Some(None) | None => return Ok(NodeOfDraft::Unseen { hidden, free: id }),
             }
@@ -167,31 +186,27 @@ impl DraftsTransaction<'_> {
         source: DraftSource,
     ) -> Result<(), StoreError> {
         let Some(Some(held)) = rows.get_mut(&id) else {
-            let row = self.new_row(id, draft);
-            rows.insert(id, Some(MergedNode::of_new_row(row)));
+            rows.insert(id, Some(self.new_node(id, draft)));
             self.created.insert(id);
             self.report.nodes.insert(id);
             return Ok(());
         };
         let ours = self.created.contains(&id);
-        let seen = ours || !self.hides(held.row.tlp_rank);
+        let seen = ours || !self.hides(held);
         let attached = self.write.evidence_only.contains(&place);
-        let highest = i64::from(self.write.highest.rank());
         let mut news = false;
-        for evidence in draft
-            .evidence
-            .iter()
-            .filter_map(|&i| self.write.drafts.evidence.get(i))
-        {
-            let linked = held.link(self.ids.evidence(&evidence.identity), evidence.tlp);
+        for (evidence, tlp) in self.records_of(draft) {
+            let linked = held.merged.link(evidence, tlp);
             // To the writer, a link it can't see does not exist.
-            news |= linked.is_none_or(|rank| rank > highest && !attached);
+            news |= linked.is_none_or(|tlp| tlp > self.write.highest && !attached);
         }
-        if !attached {
-            news |= self.merge(held, (id, seen), draft, source)?;
+        if attached {
+            let remark = held.merged.remark_of(draft);
+            let passage = remark.map(|remark| PassageContent::of_remark(id, remark));
+            self.said.extend(passage);
+        } else {
+            news |= self.merge(&mut held.merged, (id, seen), draft, source)?;
         }
-        self.said
-            .extend(PassageContent::of_merged_draft(&held.row, id, draft));
         match (ours, seen, attached) {
             (true, _, _) | (false, false, true) => {}
             (false, true, _) if news => {
@@ -208,49 +223,41 @@ impl DraftsTransaction<'_> {
     /// Merges a draft into a node, which the writer may see or not; returns whether that is news to the writer.
     fn merge(
         &mut self,
-        held: &mut MergedNode,
+        node: &mut MergedNode,
         (id, seen): (Uuid, bool),
         draft: &NodeDraft,
         source: DraftSource,
     ) -> Result<bool, StoreError> {
-        if let DraftSource::MoreOpen { has_record } = source {
-            let before = held.give_way(draft, self.write.now)?;
-            let own = draft.evidence.first();
-            if let Some(own) = own.and_then(|&i| self.write.drafts.evidence.get(i)) {
-                held.lead_with(self.ids.evidence(&own.identity));
-            }
-            if !has_record {
-                self.keep_record(held, evidence_of_rejected(&before, &[]), seen);
-            }
-            self.said
-                .extend(PassageContent::of_merged_draft(&held.row, id, &before));
-            return Ok(true);
-        }
-        Ok(match held.absorb(draft, source)? {
-            Absorption::Changed => true,
-            Absorption::Known => false,
-            Absorption::TooRestricted => {
-                let record = evidence_of_rejected(draft, &self.write.drafts.evidence);
-                self.keep_record(held, record, seen)
-            }
-        })
+        let (own, _) = self.records_of(draft).next().unzip();
+        let evidence = &self.write.drafts.evidence;
+        let merged = node.merge(draft, source, (own, evidence), self.write.now)?;
+        let passages = merged.remarks.into_iter();
+        self.said
+            .extend(passages.map(|remark| PassageContent::of_remark(id, remark)));
+        let Some(record) = merged.kept else {
+            return Ok(merged.is_news);
+        };
+        let linked = node.link(self.ids.evidence(&record.identity), record.tlp);
+        self.kept.push((record, seen));
+        Ok(merged.is_news || linked.is_none_or(|tlp| tlp > self.write.highest))
     }
 
-    /// Links a record of what a node does not say; returns whether it is news to the writer.
-    fn keep_record(&mut self, held: &mut MergedNode, record: Option<EvidenceDraft>, seen: bool) -> bool {
-        let Some(record) = record else { return false };
-        let linked = held.link(self.ids.evidence(&record.identity), record.tlp);
-        let is_news = linked.is_none_or(|rank| self.hides(rank));
-        self.kept.push((record, seen));
-        is_news
+    /// The ids and markings of a draft's records.
+    fn records_of(&self, draft: &NodeDraft) -> impl Iterator<Item = (Uuid, Tlp)> + use<'_> {
+        let (write, ids) = (self.write, self.ids);
+        let records: Vec<usize> = draft.evidence.clone();
+        let records = records
+            .into_iter()
+            .filter_map(move |at| write.drafts.evidence.get(at));
+        records.map(move |record| (ids.evidence(&record.identity), record.tlp))
     }
 
     async fn write_rows(&mut self, rows: NodeRows) -> Result<(), StoreError> {
         let (mut created, mut updated) = (Vec::new(), Vec::new());
-        for held in rows.into_values().flatten().filter(MergedNode::is_changed) {
-            let new = held.is_new();
-            let mut row = held.into_row(self.write.now);
-            row.rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
+        let changed = |held: &HeldNode| held.merged.is_changed();
+        for held in rows.into_values().flatten().filter(changed) {
+            let new = held.merged.is_new();
+            let row = held.into_row(self.write.now, self.rev);
             self.touched.insert(key(&row.id)?);
             match new {
                 true => created.push(row),
@@ -268,36 +275,21 @@ impl DraftsTransaction<'_> {
             .await
     }
 
-    fn new_row(&self, id: Uuid, draft: &NodeDraft) -> NodeRow {
-        let mut row = NodeRow {
-            id: record("node", id),
-            ws: self.write.ws,
-            node_type: draft.node_type.as_str().into(),
-            name: draft.name.clone(),
-            description: draft.description.clone(),
-            source: draft.source.clone(),
-            source_type: draft.source_type.into(),
-            tlp_rank: i64::from(draft.tlp.rank()),
-            confidence: draft.confidence,
-            properties: draft.properties.text().to_owned(),
-            status: NodeStatus::Active.as_str().into(),
-            evidence: Vec::new(),
-            evidence_tlp: Vec::new(),
-            stix_evidence: None,
-            modified: None,
-            held_by: None,
-            feeds: None,
-            changed_at: None,
-            rev: 0,
-            ingested_at: self.write.now,
-        };
-        for evidence in draft
-            .evidence
-            .iter()
-            .filter_map(|&i| self.write.drafts.evidence.get(i))
-        {
-            row.link(self.ids.evidence(&evidence.identity), evidence.tlp);
+    fn new_node(&self, id: Uuid, draft: &NodeDraft) -> HeldNode {
+        let mut records: Vec<(Uuid, Tlp)> = Vec::new();
+        for (id, tlp) in self.records_of(draft) {
+            if !records.iter().any(|(known, _)| *known == id) {
+                records.push((id, tlp));
+            }
         }
-        row
+        HeldNode {
+            row: NodeRow::empty(self.write.ws, id),
+            merged: MergedNode::of_draft(draft, records, self.write.now),
+        }
+    }
+
+    /// Whether a node is hidden from the writer.
+    fn hides(&self, held: &HeldNode) -> bool {
+        held.merged.content().tlp > self.write.highest
     }
 }

@@ -7,13 +7,12 @@ use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
 use super::{AT_A_TIME, DraftsTransaction};
-use crate::domain::draft::NodeDraft;
+use crate::domain::graph::draft::Remark;
 use crate::domain::ids::WorkspaceIds;
-use crate::domain::passage::{passage_of, readable_part};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
-use crate::store::rows::{NodeRow, PassageRow, record};
+use crate::store::rows::{PassageRow, record};
 
 /// Bytes of the transaction that are left for what follows the passages.
 const RESERVE: u64 = 256 << 10;
@@ -29,17 +28,12 @@ pub(super) struct PassageContent {
 }
 
 impl PassageContent {
-    /// What a draft says of the node that it was merged into, and that node's description does not.
-    pub(super) fn of_merged_draft(row: &NodeRow, node: Uuid, draft: &NodeDraft) -> Option<Self> {
-        let known = readable_part(&row.description);
-        if draft.description == row.description || known.contains(draft.description.trim()) {
-            return None;
-        }
-        Some(PassageContent {
+    pub(super) fn of_remark(node: Uuid, remark: Remark) -> Self {
+        Self {
             about: [node; 2],
-            tlp: draft.tlp,
-            text: passage_of(&draft.description)?,
-        })
+            tlp: remark.tlp,
+            text: remark.text,
+        }
     }
 
     /// The row's id: the same text about the same nodes is one passage at each marking.

@@ -1,69 +1,32 @@
-//! Texts as sources: each article, report and preview is a source of its own. A node that a text has made is marked as the
-//! most open of the texts that name it, whatever the order in which they come.
+//! Texts as sources: what the rules of `domain/graph/draft.rs` need to know of the texts that have made a node.
 
-use surrealdb::types::SurrealValue;
+use std::collections::HashMap;
+
+use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::DraftsTransaction;
-use super::merge::{MergedNode, holds_whole_text};
-use super::nodes::NodeRows;
-use crate::domain::draft::{EvidenceDraft, NodeDraft};
-use crate::domain::extraction::canonical_name;
+use super::nodes::{HeldNode, NodeRows};
+use crate::domain::draft::NodeDraft;
+use crate::domain::graph::draft::{DraftSource, RecordHead};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
-use crate::store::rows::{NodeRow, record};
+use crate::store::rows::{key, record};
 
-/// Sources of which each text stands for itself.
-const TEXTS: [&str; 3] = ["osint", "report", "staged"];
-
-/// The source of a draft, compared with the one that the words of its node come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum DraftSource {
-    /// The same one, which may mark its node more strictly.
-    Same,
-    Other,
-    /// Another one, more open than the text that the words of the node come from: the node takes its words. What the node
-    /// said before is in the record of that text if `has_record`.
-    MoreOpen {
-        has_record: bool,
-    },
-}
-
-/// An evidence record without its original.
 #[derive(Debug, SurrealValue)]
 struct RecordRow {
+    id: RecordId,
     kind: String,
     ext_id: Option<String>,
     title: String,
     source: String,
 }
 
-impl RecordRow {
-    /// Whether both are of one text: that of an address, or else of a title.
-    fn is_of_text(&self, other: &EvidenceDraft) -> bool {
-        let is_same = match (&self.ext_id, &other.ext_id) {
-            (Some(one), Some(other)) => one.trim_end_matches('/') == other.trim_end_matches('/'),
-            (None, None) => canonical_name(&self.title) == canonical_name(&other.title),
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        is_same && canonical_name(&self.source) == canonical_name(&other.source)
-    }
-}
-
-/// Whether the words of a node come from a text that is stricter than the draft.
-fn is_of_stricter_text(row: &NodeRow, draft: &NodeDraft) -> bool {
-    row.tlp_rank > i64::from(draft.tlp.rank()) && TEXTS.contains(&row.source_type.as_str())
-}
-
 impl DraftsTransaction<'_> {
-    /// Whether a draft that matches a node by a name is another thing: a stricter text gives the node that name only as an
-    /// alias.
-    pub(super) fn is_another(&self, held: &MergedNode, draft: &NodeDraft) -> bool {
-        let row = &held.row;
+    /// Whether a draft that matches a node by a name is another thing.
+    pub(super) fn is_another(&self, held: &HeldNode, draft: &NodeDraft) -> bool {
         let ids = [self.ids, self.secret_ids].map(|ids| record("node", ids.node(&draft.identity)));
-        is_of_stricter_text(row, draft)
-            && !row.name.eq_ignore_ascii_case(&draft.name)
-            && !ids.contains(&row.id)
+        held.merged.is_another(draft, ids.contains(&held.row.id))
     }
 
     /// The node beside one whose text is stricter than the draft, made by a writer who does not see that one.
@@ -74,15 +37,15 @@ impl DraftsTransaction<'_> {
         draft: &NodeDraft,
     ) -> Result<Option<Uuid>, StoreError> {
         let above = match rows.get(&id) {
-            Some(Some(held)) if is_of_stricter_text(&held.row, draft) => held.row.tlp_rank,
+            Some(Some(held)) if held.merged.is_of_stricter_text(draft) => held.merged.content().tlp,
             Some(_) | None => return Ok(None),
         };
         let levels = Tlp::ALL.into_iter().filter(|level| *level >= draft.tlp);
-        for level in levels.filter(|level| i64::from(level.rank()) < above) {
+        for level in levels.filter(|level| *level < above) {
             let beside = self.secret_ids.node(&Self::name_beside(draft, level, 1));
             self.look_up(rows, vec![beside]).await?;
             if let Some(Some(held)) = rows.get(&beside)
-                && held.row.tlp_rank <= i64::from(draft.tlp.rank())
+                && held.merged.content().tlp <= draft.tlp
             {
                 return Ok(Some(beside));
             }
@@ -93,44 +56,28 @@ impl DraftsTransaction<'_> {
     /// Compares the source of a draft with that of the node it belongs to.
     pub(super) async fn source_of(
         &self,
-        held: &MergedNode,
+        held: &HeldNode,
         draft: &NodeDraft,
     ) -> Result<DraftSource, StoreError> {
-        let row = &held.row;
-        if row.tlp_rank == i64::from(draft.tlp.rank()) {
-            return Ok(DraftSource::Other);
-        }
-        if row.source_type == draft.source_type && self.is_of_own_text(row, draft).await? {
-            return Ok(DraftSource::Same);
-        }
-        if !is_of_stricter_text(row, draft) || self.hides(row.tlp_rank) {
-            return Ok(DraftSource::Other);
-        }
-        let records = self.records(&row.evidence).await?;
-        let is_whole = records.iter().all(|record| holds_whole_text(&record.kind));
-        let has_record = is_whole && row.evidence_tlp.first() == Some(&row.tlp_rank);
-        Ok(DraftSource::MoreOpen { has_record })
-    }
-
-    async fn is_of_own_text(&self, row: &NodeRow, draft: &NodeDraft) -> Result<bool, StoreError> {
-        if !TEXTS.contains(&draft.source_type) {
-            return Ok(row.source == draft.source);
-        }
-        // The first record of a node is that of the text that its words come from.
-        let Some(first) = row.evidence.first() else {
-            return Ok(false);
-        };
+        let records = self.records(held.merged.records_needed(draft)).await?;
         let own = draft.evidence.first();
         let own = own.and_then(|&at| self.write.drafts.evidence.get(at));
-        let first = self.records(&[*first]).await?;
-        Ok(own
-            .zip(first.first())
-            .is_some_and(|(own, first)| first.is_of_text(own)))
+        Ok(held.merged.source_of(draft, own, &records, self.write.highest))
     }
 
-    async fn records(&self, ids: &[Uuid]) -> Result<Vec<RecordRow>, StoreError> {
-        let ids = ids.iter().map(|id| record("evidence", *id)).collect();
-        let query = "SELECT kind, ext_id, title, source FROM $ids WHERE ws = $ws";
-        self.tx.find(self.write.ws, query, ids).await
+    async fn records(&self, ids: Vec<Uuid>) -> Result<HashMap<Uuid, RecordHead>, StoreError> {
+        let ids = ids.into_iter().map(|id| record("evidence", id)).collect();
+        let query = "SELECT id, kind, ext_id, title, source FROM $ids WHERE ws = $ws";
+        let found: Vec<RecordRow> = self.tx.find(self.write.ws, query, ids).await?;
+        let head = |row: RecordRow| {
+            let head = RecordHead {
+                kind: row.kind,
+                ext_id: row.ext_id,
+                title: row.title,
+                source: row.source,
+            };
+            Ok((key(&row.id)?, head))
+        };
+        found.into_iter().map(head).collect()
     }
 }

@@ -16,6 +16,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedObject, StagedPage};
 use crate::domain::feed::{BatchState, Received, Tally};
+use crate::domain::graph::place::Place;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::tlp::Tlp;
@@ -24,7 +25,6 @@ use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::{WriteTx, yield_regularly};
 use crate::store::rows::{key, record, tlp};
-use crate::store::stix::Place;
 
 /// A page to be staged into a batch.
 #[derive(Debug, Clone)]

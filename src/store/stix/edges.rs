@@ -4,14 +4,15 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::rows::{EdgeRow, HeldRow, key, later_than, record};
+use super::super::rows::{EdgeRow, HeldRow, key, record};
 use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
 use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{End, ExistingEdge, OriginalRow};
 use super::nodes::is_silent;
-use super::places::Target;
-use super::successor::{level_after, silent_version};
+use super::targets::Target;
 use super::{Ingest, NO_END, OLD};
+use crate::domain::graph::later_than;
+use crate::domain::graph::merge::silent_version;
 use crate::domain::stix::ingest::StixRelationship;
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
@@ -70,70 +71,79 @@ impl Ingest<'_> {
                         self.done.held.note(&edge.stix_id, edge.tlp, &edge.held_by);
                     }
                 }
-                Target::Seen(known) if known.modified >= Some(edge.modified) => {
-                    self.older_edge(edge, known, are_known, &mut writes).await?;
-                }
-                Target::New(id) => {
+                Target::Create(id) => {
                     self.done.result.edges_created += created;
                     let row = self.relation(edge, id, (source, end), edge.tlp, default_tlp, &mut writes)?;
                     writes.rows.push(row);
                 }
-                Target::Seen(known) => {
-                    self.done.result.edges_updated += created;
-                    let level = level_after(known.level()?, edge.tlp, edge.stated);
-                    if are_known {
+                Target::Update {
+                    row,
+                    level,
+                    is_unseen,
+                } => {
+                    if is_unseen {
+                        self.done.result.edges_created += created;
+                    } else {
+                        self.done.result.edges_updated += created;
+                    }
+                    if are_known && !is_unseen {
                         let is_silent = edge.stated.is_none() && edge.held_by.is_empty();
-                        let version = silent_version(known.level()?, edge.tlp, level, is_silent);
+                        let version = silent_version(row.level()?, edge.tlp, level, is_silent);
                         self.done.silent.note(&edge.stix_id, version);
                     }
-                    self.newer_edge(edge, known, (source, end), level, default_tlp, &mut writes)?;
+                    self.newer_edge(edge, row, (source, end), level, default_tlp, &mut writes)?;
                 }
-                Target::Unseen(known) => {
-                    self.done.result.edges_created += created;
-                    let level = known.level()?.max(edge.tlp);
-                    self.newer_edge(edge, known, (source, end), level, default_tlp, &mut writes)?;
+                Target::Rise {
+                    row,
+                    level,
+                    if_silent,
+                } => {
+                    note_repeated(edge, &row, are_known, &mut writes);
+                    if !if_silent || self.is_edge_silent(&row.id).await? {
+                        self.raise_edge(edge, row, (level, created), &mut writes)?;
+                    } else {
+                        self.skip_edge(edge, row, are_known, &mut writes);
+                    }
+                }
+                Target::Known(row) => {
+                    note_repeated(edge, &row, are_known, &mut writes);
+                    self.skip_edge(edge, row, are_known, &mut writes);
                 }
             }
         }
         self.write_edges(writes).await
     }
 
-    /// A version that is not newer than its row; see `older_node`.
-    async fn older_edge<'p>(
+    /// See `raise_node`.
+    fn raise_edge(
         &mut self,
-        edge: &'p StixRelationship,
+        edge: &StixRelationship,
+        known: ExistingEdge,
+        (level, updated): (Tlp, u64),
+        writes: &mut EdgeWrites<'_>,
+    ) -> Result<(), StoreError> {
+        self.done.result.edges_updated += updated;
+        self.done.unplanned.edges.push(key(&known.id)?);
+        self.tx.charge(size::of_edge(edge))?;
+        let left = known.changed_at.max(known.modified);
+        let held = self.held_rises(&known.id, known.held_by.as_deref(), level)?;
+        writes.held_rises.extend(held);
+        writes.rises.push(EdgeRise {
+            id: known.id,
+            tlp_rank: i64::from(level.rank()),
+            changed_at: later_than(left, self.rows.now),
+        });
+        Ok(())
+    }
+
+    /// See `skip_node`.
+    fn skip_edge(
+        &mut self,
+        edge: &StixRelationship,
         known: ExistingEdge,
         are_known: bool,
-        writes: &mut EdgeWrites<'p>,
-    ) -> Result<(), StoreError> {
-        if are_known && known.modified == Some(edge.modified) && !edge.carried.is_empty() {
-            let version = RepeatedVersion {
-                stix_id: &edge.stix_id,
-                raw: &edge.raw,
-                carried: &edge.carried,
-            };
-            writes.repeated.push((known.id.clone(), version));
-        }
-        let stricter = edge
-            .stated
-            .max(edge.earlier)
-            .filter(|stated| i64::from(stated.rank()) > known.tlp_rank);
-        if let Some(level) = stricter
-            && (known.modified == Some(edge.modified) || self.is_edge_silent(&known.id).await?)
-        {
-            self.done.result.edges_updated += u64::from(are_known);
-            self.done.unplanned.edges.push(key(&known.id)?);
-            self.tx.charge(size::of_edge(edge))?;
-            let left = known.changed_at.max(known.modified);
-            let held = self.held_rises(&known.id, known.held_by.as_deref(), level)?;
-            writes.held_rises.extend(held);
-            writes.rises.push(EdgeRise {
-                id: known.id,
-                tlp_rank: i64::from(level.rank()),
-                changed_at: later_than(left, self.rows.now),
-            });
-            return Ok(());
-        }
+        writes: &mut EdgeWrites<'_>,
+    ) {
         if are_known {
             self.done.skipped.count("relationship", OLD);
         }
@@ -141,7 +151,6 @@ impl Ingest<'_> {
         writes
             .unrestricted
             .note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
-        Ok(())
     }
 
     async fn is_edge_silent(&self, edge: &RecordId) -> Result<bool, StoreError> {
@@ -226,5 +235,22 @@ impl Ingest<'_> {
         self.write_held(held).await?;
         self.raise_held(held_rises).await?;
         self.note_left_out(repeated).await
+    }
+}
+
+/// Notes another text of the version that stands in this row.
+fn note_repeated<'p>(
+    edge: &'p StixRelationship,
+    known: &ExistingEdge,
+    are_known: bool,
+    writes: &mut EdgeWrites<'p>,
+) {
+    if are_known && known.modified == Some(edge.modified) && !edge.carried.is_empty() {
+        let version = RepeatedVersion {
+            stix_id: &edge.stix_id,
+            raw: &edge.raw,
+            carried: &edge.carried,
+        };
+        writes.repeated.push((known.id.clone(), version));
     }
 }

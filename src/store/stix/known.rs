@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::super::rows::{key, tlp};
 use super::Ingest;
-use super::places::{Beside, NewVersion, Rows, StoredVersion, Target};
+use super::targets::{Beside, Rows, Target, VersionRow};
+use crate::domain::graph::merge::NewVersion;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
@@ -57,7 +58,7 @@ pub(super) struct OriginalRow {
     pub(super) raw: Option<Bytes>,
 }
 
-impl StoredVersion for ExistingNode {
+impl VersionRow for ExistingNode {
     const TABLE: &'static str = "node";
     const QUERY: &'static str = "SELECT id, modified, evidence, evidence_tlp, stix_evidence, properties, tlp_rank, \
                                  held_by, feeds, changed_at FROM $ids WHERE ws = $ws";
@@ -66,8 +67,8 @@ impl StoredVersion for ExistingNode {
         &self.id
     }
 
-    fn rank(&self) -> i64 {
-        self.tlp_rank
+    fn ranks(&self) -> (i64, i64) {
+        (self.tlp_rank, self.tlp_rank)
     }
 
     fn modified(&self) -> Option<DateTime<Utc>> {
@@ -79,7 +80,7 @@ impl StoredVersion for ExistingNode {
     }
 }
 
-impl StoredVersion for ExistingEdge {
+impl VersionRow for ExistingEdge {
     const TABLE: &'static str = "edge";
     const QUERY: &'static str = "SELECT id, modified, tlp_rank, held_by, feeds, changed_at, \
                                  math::max([tlp_rank, in.tlp_rank ?? 0, out.tlp_rank ?? 0]) AS seen_from \
@@ -89,8 +90,8 @@ impl StoredVersion for ExistingEdge {
         &self.id
     }
 
-    fn rank(&self) -> i64 {
-        self.seen_from
+    fn ranks(&self) -> (i64, i64) {
+        (self.tlp_rank, self.seen_from)
     }
 
     fn modified(&self) -> Option<DateTime<Utc>> {
@@ -102,7 +103,7 @@ impl StoredVersion for ExistingEdge {
     }
 }
 
-impl StoredVersion for ExistingEnd {
+impl VersionRow for ExistingEnd {
     const TABLE: &'static str = "node";
     const QUERY: &'static str = "SELECT id, modified, tlp_rank FROM $ids WHERE ws = $ws";
 
@@ -110,8 +111,8 @@ impl StoredVersion for ExistingEnd {
         &self.id
     }
 
-    fn rank(&self) -> i64 {
-        self.tlp_rank
+    fn ranks(&self) -> (i64, i64) {
+        (self.tlp_rank, self.tlp_rank)
     }
 
     fn modified(&self) -> Option<DateTime<Utc>> {
@@ -150,20 +151,26 @@ impl Ingest<'_> {
         let id = |node: &StixNode| self.ids.node(&node.stix_id);
         let ids = nodes.iter().map(id).filter(|id| self.may_exist(id)).collect();
         let mut first: Rows<ExistingNode> = self.rows_of(ids).await?;
-        let asked = nodes.iter().filter(|node| {
-            let row = first.get(&id(node));
-            row.is_some_and(|row| self.is_beside_asked(row, node.modified))
-        });
-        let mut beside = self.beside(asked.map(|node| node.stix_id.as_str())).await?;
+        let mut asked = Vec::new();
+        for node in nodes {
+            if let Some(row) = first.get(&id(node))
+                && self.is_beside_asked(row, node.modified)?
+            {
+                asked.push(node.stix_id.as_str());
+            }
+        }
+        let mut beside = self.beside(asked.into_iter()).await?;
         let mut targets = Vec::with_capacity(nodes.len());
         for node in nodes {
             let version = NewVersion {
-                name: &node.stix_id,
                 modified: node.modified,
-                is_seen: node.tlp <= self.highest,
+                level: node.tlp,
+                stated: node.stated,
+                earlier: node.earlier,
+                seen_from: node.tlp,
             };
             let row = first.remove(&id(node));
-            targets.push(self.target(version, row, &mut beside));
+            targets.push(self.target(&node.stix_id, &version, row, &mut beside)?);
         }
         Ok(targets)
     }
@@ -183,11 +190,15 @@ impl Ingest<'_> {
         let asked = edges.iter().zip(&names).filter(is_asked);
         let ids = asked.map(|(_, name)| id(name)).collect();
         let mut first: Rows<ExistingEdge> = self.rows_of(ids).await?;
-        let asked = edges.iter().zip(&names).filter(|(edge, name)| {
-            let row = first.get(&id(name));
-            row.is_some_and(|row| self.is_beside_asked(row, edge.modified))
-        });
-        let mut beside = self.beside(asked.map(|(_, name)| name.as_str())).await?;
+        let mut asked = Vec::new();
+        for (edge, name) in edges.iter().zip(&names) {
+            if let Some(row) = first.get(&id(name))
+                && self.is_beside_asked(row, edge.modified)?
+            {
+                asked.push(name.as_str());
+            }
+        }
+        let mut beside = self.beside(asked.into_iter()).await?;
         let mut targets = Vec::with_capacity(edges.len());
         for (edge, name) in edges.iter().zip(&names) {
             let joined = ends
@@ -198,12 +209,14 @@ impl Ingest<'_> {
                 continue;
             };
             let version = NewVersion {
-                name,
                 modified: edge.modified,
-                is_seen: edge.tlp <= self.highest && self.sees(source.rank) && self.sees(target.rank),
+                level: edge.tlp,
+                stated: edge.stated,
+                earlier: edge.earlier,
+                seen_from: edge.tlp.max(tlp(source.rank)?).max(tlp(target.rank)?),
             };
             let row = first.remove(&id(name));
-            targets.push(Some(self.target(version, row, &mut beside)));
+            targets.push(Some(self.target(name, &version, row, &mut beside)?));
         }
         Ok(targets)
     }
@@ -244,8 +257,8 @@ impl Ingest<'_> {
         }
         let mut beside: Beside<ExistingEnd> = self.beside(hidden.iter().copied()).await?;
         for stix_id in hidden {
-            let mut rows = beside.remove(stix_id).unwrap_or_default();
-            if let Some(row) = self.newest_seen(&mut rows) {
+            let rows = beside.remove(stix_id).unwrap_or_default();
+            if let Some(row) = self.newest_seen(rows)? {
                 let node = key(&row.id)?;
                 let rank = row.tlp_rank;
                 ends.insert(

@@ -5,13 +5,14 @@ use serde_json::{Map, Value};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, later_than, record, unpack};
+use super::super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, record, unpack};
 use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
 use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{ExistingNode, OriginalRow};
-use super::places::Target;
-use super::successor::{level_after, silent_version};
+use super::targets::Target;
 use super::{Ingest, OLD, stix_type};
+use crate::domain::graph::later_than;
+use crate::domain::graph::merge::silent_version;
 use crate::domain::stix::ingest::StixNode;
 use crate::domain::stix::marking::states_level;
 use crate::domain::stix::properties::carry_over;
@@ -50,8 +51,8 @@ impl Ingest<'_> {
         let mut writes = NodeWrites::default();
         for (place, (node, target)) in nodes.iter().zip(targets).enumerate() {
             yield_regularly(place).await;
-            if let Target::Seen(known) | Target::Unseen(known) = &target {
-                self.placed.insert(self.ids.node(&node.stix_id), known.key()?);
+            if let Target::Update { row, .. } | Target::Rise { row, .. } | Target::Known(row) = &target {
+                self.placed.insert(self.ids.node(&node.stix_id), row.key()?);
             }
             match target {
                 Target::Nowhere => {
@@ -61,68 +62,70 @@ impl Ingest<'_> {
                     }
                     self.done.result.evidence_created += 1;
                 }
-                Target::Seen(known) if known.modified >= Some(node.modified) => {
-                    self.older_node(node, known, &mut writes).await?;
-                }
-                Target::New(id) => {
+                Target::Create(id) => {
                     self.done.result.nodes_created += 1;
                     let (mut row, source) = self.version(node, id, node.tlp, default_tlp, &mut writes)?;
                     row.link(source, node.tlp);
                     writes.created.push(row);
                 }
-                Target::Seen(known) => {
-                    self.done.result.nodes_updated += 1;
-                    let level = level_after(known.level()?, node.tlp, node.stated);
-                    let is_silent = node.stated.is_none() && node.held_by.is_empty();
-                    let version = silent_version(known.level()?, node.tlp, level, is_silent);
-                    self.done.silent.note(&node.stix_id, version);
-                    self.newer_node(node, known, level, default_tlp, &mut writes)?;
+                Target::Update {
+                    row,
+                    level,
+                    is_unseen,
+                } => {
+                    if is_unseen {
+                        self.done.result.nodes_created += 1;
+                    } else {
+                        self.done.result.nodes_updated += 1;
+                        let is_silent = node.stated.is_none() && node.held_by.is_empty();
+                        let version = silent_version(row.level()?, node.tlp, level, is_silent);
+                        self.done.silent.note(&node.stix_id, version);
+                    }
+                    self.newer_node(node, row, level, default_tlp, &mut writes)?;
                 }
-                Target::Unseen(known) => {
-                    self.done.result.nodes_created += 1;
-                    let level = known.level()?.max(node.tlp);
-                    self.newer_node(node, known, level, default_tlp, &mut writes)?;
+                Target::Rise {
+                    row,
+                    level,
+                    if_silent,
+                } => {
+                    note_repeated(node, &row, &mut writes);
+                    match row.stix_evidence {
+                        Some(original) if !if_silent || self.is_silent(original).await? => {
+                            self.raise_node(node, row, (original, level), &mut writes)?;
+                        }
+                        Some(_) | None => self.skip_node(node, row, &mut writes),
+                    }
+                }
+                Target::Known(row) => {
+                    note_repeated(node, &row, &mut writes);
+                    self.skip_node(node, row, &mut writes);
                 }
             }
         }
         self.write_nodes(writes).await
     }
 
-    /// A version that is not newer than its row. If it states a stricter marking than a row that has none of its own, or
-    /// than another text of the same version, the row takes it.
-    async fn older_node<'p>(
+    /// A version that is not newer than its row, and states a stricter marking than a row that has none of its own, or
+    /// than another text of the same version: the row takes it.
+    fn raise_node(
         &mut self,
-        node: &'p StixNode,
+        node: &StixNode,
         known: ExistingNode,
-        writes: &mut NodeWrites<'p>,
+        (original, level): (Uuid, Tlp),
+        writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
-        if let Some(original) = known.stix_evidence
-            && known.modified == Some(node.modified)
-            && !node.carried.is_empty()
-        {
-            let version = RepeatedVersion {
-                stix_id: &node.stix_id,
-                raw: &node.raw,
-                carried: &node.carried,
-            };
-            writes.repeated.push((record("evidence", original), version));
-        }
-        let stricter = node
-            .stated
-            .max(node.earlier)
-            .filter(|stated| i64::from(stated.rank()) > known.tlp_rank);
-        if let (Some(level), Some(original)) = (stricter, known.stix_evidence)
-            && (known.modified == Some(node.modified) || self.is_silent(original).await?)
-        {
-            self.done.result.nodes_updated += 1;
-            self.done.unplanned.nodes.push(known.key()?);
-            self.tx.charge(size::of_node(node))?;
-            let (evidence, held_by) = (record("evidence", original), known.held_by.as_deref());
-            let held = self.held_rises(&evidence, held_by, level)?;
-            writes.held_rises.extend(held);
-            writes.rises.push(self.rise_of(known, original, level));
-            return Ok(());
-        }
+        self.done.result.nodes_updated += 1;
+        self.done.unplanned.nodes.push(known.key()?);
+        self.tx.charge(size::of_node(node))?;
+        let (evidence, held_by) = (record("evidence", original), known.held_by.as_deref());
+        let held = self.held_rises(&evidence, held_by, level)?;
+        writes.held_rises.extend(held);
+        writes.rises.push(self.rise_of(known, original, level));
+        Ok(())
+    }
+
+    /// A version that is not newer than its row, and changes nothing but which feeds restrict the row.
+    fn skip_node(&mut self, node: &StixNode, known: ExistingNode, writes: &mut NodeWrites<'_>) {
         self.done.skipped.count(stix_type(&node.stix_id), OLD);
         // Further evidence may be an older version, or what another source added, so the feed still counts.
         if known.evidence.len() <= 1 {
@@ -131,7 +134,6 @@ impl Ingest<'_> {
                 .unrestricted
                 .note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
         }
-        Ok(())
     }
 
     /// Whether the original in this evidence record states no marking.
@@ -242,6 +244,21 @@ impl Ingest<'_> {
         self.write_held(held).await?;
         self.raise_held(held_rises).await?;
         self.note_left_out(repeated).await
+    }
+}
+
+/// Notes another text of the version that stands in this row.
+fn note_repeated<'p>(node: &'p StixNode, known: &ExistingNode, writes: &mut NodeWrites<'p>) {
+    if let Some(original) = known.stix_evidence
+        && known.modified == Some(node.modified)
+        && !node.carried.is_empty()
+    {
+        let version = RepeatedVersion {
+            stix_id: &node.stix_id,
+            raw: &node.raw,
+            carried: &node.carried,
+        };
+        writes.repeated.push((record("evidence", original), version));
     }
 }
 

@@ -7,8 +7,8 @@ use surrealdb::types::RecordId;
 use super::hot_tables::{previous, previous_workspace};
 use super::node_ids::public;
 use super::*;
+use crate::domain::graph::place::Place;
 use crate::store::rows::key;
-use crate::store::stix::Place;
 
 const TOOLS: [&str; 2] = [
     "tool--00000000-0000-4000-8000-000000000001",

@@ -1,0 +1,14 @@
+//! What becomes of a write beside what the graph holds already. Pure: the store reads what these functions need, and writes
+//! what they decide.
+
+pub mod draft;
+pub mod merge;
+pub mod place;
+
+use chrono::{DateTime, TimeDelta, Utc};
+
+/// The time of a change: now, but later than any time under which the row may have left in an export, which tells
+/// milliseconds apart.
+pub fn later_than(left: Option<DateTime<Utc>>, now: DateTime<Utc>) -> DateTime<Utc> {
+    left.map_or(now, |left| now.max(left + TimeDelta::milliseconds(1)))
+}
