@@ -17,6 +17,7 @@ use super::Store;
 use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::WriteTx;
+use super::graph::write::{GraphWrite, GraphWritten};
 use super::rows::{EdgeRow, EvidenceRow, key, pack_text, record};
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
@@ -35,12 +36,9 @@ const MARKINGS: &str = "SELECT id, tlp_rank FROM $ids WHERE ws = $ws";
 #[derive(Debug)]
 pub struct DraftsIngestOutcome {
     pub result: IngestResult,
-    pub touched: Vec<Uuid>,
-    /// The new edges and passages.
-    pub edges: Vec<Uuid>,
+    pub written: GraphWritten,
     /// The node each draft became or was merged into, in the order of the drafts.
     pub ids: Vec<Uuid>,
-    pub rev: u64,
 }
 
 /// Parameters of a write of drafts.
@@ -54,9 +52,8 @@ pub struct DraftsWrite<'a> {
     pub highest: Tlp,
     /// Positions of drafts that only add their evidence to the node they are merged into.
     pub evidence_only: &'a HashSet<usize>,
-    /// The number of the last write that this one was planned after; `None` if it relies on nothing that it does not read
-    /// itself.
-    pub after: Option<u64>,
+    /// The number of the last write when the existing nodes were looked up.
+    pub after: u64,
     pub now: DateTime<Utc>,
 }
 
@@ -90,17 +87,15 @@ pub(super) async fn write_drafts(
     write: &DraftsWrite<'_>,
     audit: &impl Fn(&IngestResult) -> AuditEntry,
 ) -> Result<DraftsIngestOutcome, StoreError> {
-    let rev = tx.take_number(write.ws, write.after).await?;
+    let graph = GraphWrite::begin(tx, write.ws, write.after);
     let mut work = DraftsTransaction {
         tx,
         write,
         ids: tx.id_secret.ids_of(write.ws),
         secret_ids: tx.id_secret.secret_ids_of(write.ws),
-        rev,
+        graph,
         report: WriteReport::default(),
         created: HashSet::new(),
-        touched: HashSet::new(),
-        related: Vec::new(),
         kept: Vec::new(),
         said: Vec::new(),
     };
@@ -108,18 +103,11 @@ pub(super) async fn write_drafts(
     let ids = work.nodes().await?;
     work.edges(&ids).await?;
     work.passages(&ids).await?;
-    let touched: Vec<Uuid> = work.touched.iter().copied().collect();
-    tx.note_writes(write.ws, rev, &touched, &work.related).await?;
+    let written = work.graph.end().await?;
     let result = work.report.result();
     let entry = audit(&result);
     tx.audit([&entry]).await?;
-    Ok(DraftsIngestOutcome {
-        result,
-        touched,
-        edges: work.related,
-        ids,
-        rev,
-    })
+    Ok(DraftsIngestOutcome { result, written, ids })
 }
 
 /// Report to the writer: ids of what is new or changed, as far as the writer may see it.
@@ -151,14 +139,10 @@ struct DraftsTransaction<'a> {
     ids: WorkspaceIds,
     /// What the ids of new nodes are made with.
     secret_ids: WorkspaceIds,
-    rev: u64,
+    graph: GraphWrite<'a>,
     report: WriteReport,
     /// Nodes created by this write.
     created: HashSet<Uuid>,
-    /// Nodes created or changed by this write, hidden ones included.
-    touched: HashSet<Uuid>,
-    /// New edges and passages.
-    related: Vec<Uuid>,
     /// Texts that their node could not accept, and whether the writer may see that node.
     kept: Vec<(EvidenceDraft, bool)>,
     /// Descriptions that their node did not take.
@@ -189,9 +173,7 @@ impl DraftsTransaction<'_> {
                     rows.push(self.evidence_row(record("evidence", id), draft));
                 }
             }
-            self.tx
-                .write("INSERT INTO evidence $rows RETURN NONE", rows)
-                .await?;
+            self.graph.insert_evidence(rows).await?;
         }
         Ok(())
     }
@@ -249,13 +231,7 @@ impl DraftsTransaction<'_> {
                 }
             }
             rows.retain(|id, _| !stored.contains_key(id));
-            self.related.extend(rows.keys());
-            self.tx
-                .write(
-                    "INSERT RELATION INTO edge $rows RETURN NONE",
-                    rows.into_values().collect(),
-                )
-                .await?;
+            self.graph.insert_edges(rows.into_values().collect()).await?;
         }
         Ok(())
     }

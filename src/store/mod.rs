@@ -51,6 +51,7 @@ pub use graph::nodes::{StoredNode, WithheldNode};
 pub use graph::passages::{StoredEdge, StoredPassage};
 pub use graph::paths::{NodeOfType, StixFacts};
 pub use graph::sessions::{EdgeRecord, SessionRecord, Withholding};
+pub use graph::write::{GraphWritten, RowIds};
 pub use identity::{ApiKeyRecord, Oversight, UserChange, UserRecord, WorkspaceChange};
 pub use notes::since::RowsAtRev;
 pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation};
@@ -63,7 +64,7 @@ pub use stix::held::HeldReport;
 pub use stix::known_definitions::Definitions;
 pub use stix::remarking::RemarkedObjects;
 pub use stix::rises::RiseProgress;
-pub use stix::{LeftOutReport, RowIds, StixIngestOutcome, StixPart};
+pub use stix::{LeftOutReport, StixIngestOutcome, StixPart};
 
 use crate::domain::error::DomainError;
 use crate::domain::ids::IdSecret;

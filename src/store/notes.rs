@@ -15,7 +15,6 @@ use self::rows::{NoteRow, NoteRowBuilder, edge_update, mention_update, repeat_ro
 use super::audit::rows::audit_rows;
 use super::graph::journal;
 use super::graph::journal::WriteSet;
-use super::graph::number::{TAKE_NUMBER, number_row};
 use super::rows::{key, record, up_to_limit};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -25,8 +24,6 @@ use crate::domain::memory::entity::EntityDraft;
 use crate::domain::memory::note::Note;
 use crate::domain::memory::tier::Tier;
 
-/// What a block throws whose number is not the next one.
-const OVERTAKEN: &str = "another number is next";
 /// The `source_type` of entity nodes.
 pub(super) const ENTITY_SOURCE: &str = "note";
 
@@ -168,7 +165,7 @@ impl Store {
     /// Writes everything as the write with this number or, on an error, nothing.
     ///
     /// # Errors
-    /// [`DomainError::Overtaken`] when it is not the next number.
+    /// [`DomainError::Overtaken`] when another process has taken the number.
     pub async fn write_notes(
         &self,
         ws: Uuid,
@@ -189,7 +186,7 @@ impl Store {
         new.extend(values(journal::rows_of(ws, rev, written)));
         new.extend(audit_rows(&write.audit));
         // One block is one transaction.
-        let mut block = format!("{{ IF ({TAKE_NUMBER}) != $rev {{ THROW '{OVERTAKEN}' }}; ");
+        let mut block = String::from("{ ");
         let mut parameters = Vec::new();
         for (name, rows, statement) in [
             ("new", new, "INSERT $new RETURN NONE; "),
@@ -241,15 +238,13 @@ impl Store {
         }
         block.push('}');
         let mut query = self.db.query(block).bind(("ws", ws)).bind(("now", now));
-        query = query.bind(("rev", stamp)).bind(("number_row", number_row(ws)));
+        query = query.bind(("rev", stamp));
         for parameter in parameters {
             query = query.bind(parameter);
         }
         match query.await.and_then(IndexedResults::check) {
             Ok(_) => Ok(()),
-            Err(error) if error.is_thrown() && error.message().contains(OVERTAKEN) => {
-                Err(DomainError::Overtaken)
-            }
+            Err(error) if journal::is_taken(&error) => Err(DomainError::Overtaken),
             Err(error) => Err(failed("writing to the memory failed")(error)),
         }
     }

@@ -14,6 +14,7 @@ use self::rows::{BatchRow, StagedEntityRow};
 use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::WriteTx;
+use super::graph::write::GraphWritten;
 use super::rows::{key, parse, record, tlp};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -37,9 +38,7 @@ pub struct Decision {
 #[derive(Debug)]
 pub struct BatchCommit {
     pub result: CommitResult,
-    pub touched: Vec<Uuid>,
-    pub edges: Vec<Uuid>,
-    pub rev: u64,
+    pub written: GraphWritten,
 }
 
 const READ: &str = "reading the staging batch failed";
@@ -147,7 +146,7 @@ impl Store {
         ws: Uuid,
         id: Uuid,
         known: &HashMap<Uuid, Uuid>,
-        (highest, after): (Tlp, Option<u64>),
+        (highest, after): (Tlp, u64),
         now: DateTime<Utc>,
         audit: impl Fn(&CommitResult) -> AuditEntry + Send + Sync,
     ) -> Result<BatchCommit, DomainError> {

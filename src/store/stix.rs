@@ -30,6 +30,7 @@ use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::{CHUNK, WriteTx};
 use super::feeds::commit::{ReviewOutcome, StixOrigin};
+use super::graph::write::{GraphWrite, GraphWritten, RowIds};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
@@ -48,13 +49,6 @@ pub enum StixPart {
     Edges(usize),
 }
 
-/// Nodes and edges.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RowIds {
-    pub nodes: Vec<Uuid>,
-    pub edges: Vec<Uuid>,
-}
-
 /// Outcome of a STIX ingest, with the ids of what is to be reindexed.
 #[derive(Debug)]
 pub struct StixIngestOutcome {
@@ -64,15 +58,11 @@ pub struct StixIngestOutcome {
     /// Newer versions that state no marking.
     pub silent: SilentReport,
     pub left_out: LeftOutReport,
-    /// The nodes that are new or changed, with the ids that follow from their objects, as they were planned.
-    pub touched: Vec<Uuid>,
-    /// The edges of this kind.
-    pub edges: Vec<Uuid>,
-    /// The other rows that are new or changed: they stand beside others, or have another marking than planned.
+    pub written: GraphWritten,
+    /// Those of the rows written that are not as they were planned: they stand beside others, or have another marking.
     pub unplanned: RowIds,
     /// What became of the items, if the objects were reviewed.
     pub reviewed: ReviewOutcome,
-    pub rev: u64,
 }
 
 impl Store {
@@ -97,7 +87,8 @@ impl Store {
             let known = known.take();
             async move {
                 let tx = self.begin().await?;
-                let mut ingest = Ingest {
+                let graph = GraphWrite::begin(&tx, ws, origin.after);
+                let ingest = Ingest {
                     tx: &tx,
                     ws,
                     ids,
@@ -105,9 +96,10 @@ impl Store {
                         ws,
                         ids,
                         now,
-                        rev: 0,
+                        rev: graph.rev(),
                         feed: origin.feed,
                     },
+                    graph,
                     highest: origin.highest.unwrap_or(Tlp::Red),
                     own: plan.nodes.iter().map(|node| ids.node(&node.stix_id)).collect(),
                     known,
@@ -116,21 +108,7 @@ impl Store {
                     done: Outcome::new(plan),
                 };
                 let outcome = ingest.run(plan, origin, audit, written).await;
-                let rev = ingest.rows.rev;
-                let done = ingest.done;
-                tx.finish(outcome).await?;
-                Ok(StixIngestOutcome {
-                    result: done.result,
-                    skipped: done.skipped,
-                    held: done.held,
-                    silent: done.silent,
-                    left_out: done.left_out,
-                    unplanned: done.unplanned,
-                    touched: done.touched,
-                    edges: done.related,
-                    reviewed: done.reviewed,
-                    rev,
-                })
+                tx.finish(outcome).await
             }
         })
         .await
@@ -145,9 +123,6 @@ struct Outcome {
     silent: SilentReport,
     left_out: LeftOutReport,
     unplanned: RowIds,
-    touched: Vec<Uuid>,
-    /// Edges that are new or changed.
-    related: Vec<Uuid>,
     /// Relationships without an end.
     unjoined: HashSet<String>,
     reviewed: ReviewOutcome,
@@ -162,8 +137,6 @@ impl Outcome {
             silent: plan.silent.clone(),
             left_out: LeftOutReport::default(),
             unplanned: RowIds::default(),
-            touched: Vec::new(),
-            related: Vec::new(),
             unjoined: HashSet::new(),
             reviewed: ReviewOutcome::default(),
         }
@@ -174,6 +147,7 @@ struct Ingest<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
     ids: WorkspaceIds,
+    graph: GraphWrite<'a>,
     rows: StixRows,
     /// The highest marking that the sender may see.
     highest: Tlp,
@@ -189,41 +163,30 @@ struct Ingest<'a> {
 
 impl Ingest<'_> {
     async fn run(
-        &mut self,
+        mut self,
         plan: &StixPlan,
         origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
         written: &impl Fn(StixPart, &[Uuid]),
-    ) -> Result<(), StoreError> {
-        self.rows.rev = self.tx.take_number(self.ws, origin.after).await?;
+    ) -> Result<StixIngestOutcome, StoreError> {
         // In chunks: the rows of a large bundle would take as much memory again.
         for (chunk, nodes) in plan.nodes.chunks(CHUNK).enumerate() {
-            let before = self.done.touched.len();
+            let before = self.graph.rows().nodes.len();
             self.nodes(nodes, plan.default_tlp).await?;
-            written(
-                StixPart::Nodes(chunk * CHUNK),
-                self.done.touched.split_at(before).1,
-            );
+            let (_, new) = self.graph.rows().nodes.split_at(before);
+            written(StixPart::Nodes(chunk * CHUNK), new);
         }
         for (chunk, edges) in plan.relationships.chunks(CHUNK).enumerate() {
-            let before = self.done.related.len();
+            let before = self.graph.rows().edges.len();
             self.edges(edges, plan.default_tlp).await?;
-            written(
-                StixPart::Edges(chunk * CHUNK),
-                self.done.related.split_at(before).1,
-            );
+            let (_, new) = self.graph.rows().edges.split_at(before);
+            written(StixPart::Edges(chunk * CHUNK), new);
         }
         for objects in plan.supporting.chunks(CHUNK) {
             self.definitions(objects).await?;
             self.support(objects, plan.default_tlp).await?;
         }
         self.write_carriers().await?;
-        let RowIds { nodes, edges } = &self.done.unplanned;
-        let touched = [self.done.touched.as_slice(), nodes].concat();
-        let related = [self.done.related.as_slice(), edges].concat();
-        self.tx
-            .note_writes(self.ws, self.rows.rev, &touched, &related)
-            .await?;
         if let Some(review) = &origin.review {
             let done = &mut self.done;
             done.reviewed = review
@@ -231,8 +194,20 @@ impl Ingest<'_> {
                 .await?;
         }
         self.done.result.held_back = self.done.held.total;
+        let written = self.graph.end().await?;
         let entry = audit(&self.done.result, &self.done.skipped);
-        self.tx.audit([&entry]).await
+        self.tx.audit([&entry]).await?;
+        let done = self.done;
+        Ok(StixIngestOutcome {
+            result: done.result,
+            skipped: done.skipped,
+            held: done.held,
+            silent: done.silent,
+            left_out: done.left_out,
+            written,
+            unplanned: done.unplanned,
+            reviewed: done.reviewed,
+        })
     }
 }
 

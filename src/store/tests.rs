@@ -34,7 +34,6 @@ use super::audit::linked_entries::LinkedEntries;
 use super::audit::rows::Position;
 use super::connection::database::{Connection, Database};
 use super::connection::size::SizeLimit;
-use super::graph::number::number_row;
 use super::{SessionRecord, StixOrigin, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -52,13 +51,25 @@ const APPEND_ONLY: [&str; 6] = [
     "recall_session",
 ];
 
-/// Lets the writes of a workspace go on as in a store whose numbers were times: these seconds after one of 2023, in
+/// Lets the writes of a workspace go on as in a store whose revisions were times: these seconds after one of 2023, in
 /// microseconds.
 async fn number_by_time(store: &Store, ws: Uuid, seconds: i64) {
     let number = 1_700_000_000_000_000 + seconds * 1_000_000;
-    let statement = store.db.query("UPSERT $row SET number = $number");
-    let statement = statement.bind(("row", number_row(ws))).bind(("number", number));
+    let statement = "CREATE type::record('node_write', [$ws, $number, 0]) SET nodes = []";
+    let statement = store
+        .db
+        .query(statement)
+        .bind(("ws", ws))
+        .bind(("number", number));
     statement.await.unwrap().check().unwrap();
+}
+
+/// An ingest after all that was written so far.
+async fn origin(store: &Store, ws: Uuid) -> StixOrigin {
+    StixOrigin {
+        after: store.last_write(ws).await.unwrap(),
+        ..StixOrigin::default()
+    }
 }
 
 pub(super) fn entry(tenant: Uuid, action: &str) -> AuditEntry {
@@ -105,7 +116,7 @@ async fn rows(db: &Database, table: &str) -> Vec<String> {
 async fn filled(url: &str) -> (Store, Uuid) {
     let (store, tenant) = (open(url).await, Uuid::new_v4());
     let (plan, ingested) = (plan(3), entry(tenant, "ingest"));
-    let origin = StixOrigin::from(None);
+    let origin = origin(&store, tenant).await;
     let done = store.ingest_stix(
         tenant,
         &plan,

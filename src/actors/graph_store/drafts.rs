@@ -24,7 +24,7 @@ use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, KeyHit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
-use crate::store::DraftsWrite;
+use crate::store::{DraftsWrite, GraphWritten};
 
 /// Cosine similarity from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
@@ -172,7 +172,7 @@ impl Work for CommitStaged {
             let done = loop {
                 state.wait_until_indexed().await?;
                 let known = core.known_entities(ws, batch, &target, highest).await?;
-                let seen = (highest, Some(turn.after()));
+                let seen = (highest, turn.after());
                 let store = &core.graph.store;
                 match store
                     .commit_batch(ws, batch, &known, seen, clock::now(), audit)
@@ -182,10 +182,10 @@ impl Work for CommitStaged {
                     Err(error) => turn.plan_again(error).await?,
                 }
             };
-            turn.record(done.rev);
+            turn.record(done.written.rev);
             done
         };
-        let indexed = core.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
+        let indexed = core.index_stored(ws, &state, &done.written);
         tokio::join!(indexed, core.graph.chain(audit(&done.result)));
         Ok(done.result)
     }
@@ -242,7 +242,7 @@ impl GraphCore {
                     merges: &merges,
                     highest,
                     evidence_only: &HashSet::new(),
-                    after: Some(turn.after()),
+                    after: turn.after(),
                     now: clock::now(),
                 };
                 match self.graph.store.ingest_drafts(&write, audit).await {
@@ -250,12 +250,12 @@ impl GraphCore {
                     Err(error) => turn.plan_again(error).await?,
                 }
             };
-            turn.record(done.rev);
+            turn.record(done.written.rev);
             done
         };
         // Nothing is retried from here on, so a large request releases its memory before the index needs some.
         drop(drafts);
-        let indexed = self.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
+        let indexed = self.index_stored(ws, &state, &done.written);
         tokio::join!(indexed, self.graph.chain(audit(&done.result)));
         Ok(DraftsOutcome {
             result: done.result,
@@ -264,13 +264,9 @@ impl GraphCore {
     }
 
     /// Indexes the nodes, edges and passages that a revision changed, page by page.
-    pub(super) async fn index_stored(
-        &self,
-        ws: Uuid,
-        state: &WorkspaceState,
-        rev: u64,
-        (nodes, edges): (&[Uuid], &[Uuid]),
-    ) {
+    pub(super) async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, written: &GraphWritten) {
+        let GraphWritten { rev, rows } = written;
+        let (rev, nodes, edges) = (*rev, &rows.nodes, &rows.edges);
         let of_nodes = nodes.chunks(NODES_PER_PAGE).map(|page| (page, [].as_slice()));
         let of_edges = edges.chunks(NODES_PER_PAGE).map(|page| ([].as_slice(), page));
         let pages: Vec<(&[Uuid], &[Uuid])> = of_nodes.chain(of_edges).collect();

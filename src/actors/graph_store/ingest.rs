@@ -126,7 +126,7 @@ impl GraphCore {
         let (done, remarked) = {
             let mut turn = self.graph.turn(ws, &state).await?;
             let done = loop {
-                origin.after = Some(turn.after());
+                origin.after = turn.after();
                 let store = &self.graph.store;
                 match store.ingest_stix(ws, &plan, &origin, now, audit, written).await {
                     Ok(done) => break done,
@@ -135,7 +135,7 @@ impl GraphCore {
                 // Any of its rows may have been written by the other process.
                 origin.known = None;
             };
-            turn.record(done.rev);
+            turn.record(done.written.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
             (done, self.release(ws, &mut turn, markings_of(&plan), entry).await)
         };
@@ -145,12 +145,11 @@ impl GraphCore {
             held,
             silent,
             left_out,
+            written,
             unplanned,
-            touched,
-            edges,
             reviewed,
-            rev,
         } = done;
+        let rev = written.rev;
         let made = match ahead {
             Some(ahead) => ahead.end().await,
             None => PreparedDocs::new(),
@@ -158,11 +157,7 @@ impl GraphCore {
         let conflicts = plan.conflicts.warnings();
         // Nothing else holds the plan by now, so nothing is copied.
         let (nodes, relationships) = Arc::unwrap_or_clone(plan).into_indexed();
-        let written = Written {
-            nodes: as_set(touched),
-            edges: as_set(edges),
-            unplanned,
-        };
+        let written = Written::of(written.rows, unplanned);
         let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), written);
         tokio::join!(indexed, self.graph.chain(audit(&result, &skipped)));
         Ok(IngestOutcome {
@@ -299,7 +294,7 @@ impl GraphCore {
             loop {
                 let entry = entry_of();
                 let audit = |objects: u64| of_marking(&entry, &marking, objects);
-                let after = Some(turn.after());
+                let after = turn.after();
                 let page = match self.graph.store.release_held(ws, &marking, after, audit).await {
                     Ok(Some(page)) => page,
                     Ok(None) => break,
@@ -308,7 +303,7 @@ impl GraphCore {
                         continue;
                     }
                 };
-                turn.record(page.rev);
+                turn.record(page.written.rev);
                 released.entries.push(audit(page.objects));
                 released.pages.push(page);
             }
@@ -333,14 +328,14 @@ impl GraphCore {
                 loop {
                     let entry = entry_of();
                     let audit = |objects: u64| of_marking(&entry, &marking, objects);
-                    let after = Some(turn.after());
+                    let after = turn.after();
                     let store = &self.graph.store;
                     match store
                         .raise_carriers(ws, &marking, &mut progress, after, audit)
                         .await
                     {
                         Ok(Some(page)) => {
-                            turn.record(page.rev);
+                            turn.record(page.written.rev);
                             if page.objects > 0 {
                                 released.entries.push(audit(page.objects));
                             }
@@ -378,8 +373,7 @@ impl GraphCore {
         let mut objects = 0;
         for page in released.pages {
             objects += page.objects;
-            self.index_stored(ws, state, page.rev, (&page.touched, &page.edges))
-                .await;
+            self.index_stored(ws, state, &page.written).await;
         }
         for entry in released.entries {
             self.graph.chain(entry).await;
@@ -396,6 +390,20 @@ struct Written {
     edges: HashSet<Uuid>,
     /// The others.
     unplanned: RowIds,
+}
+
+impl Written {
+    fn of(rows: RowIds, unplanned: RowIds) -> Self {
+        let others = |all: Vec<Uuid>, without: &[Uuid]| -> HashSet<Uuid> {
+            let without: HashSet<&Uuid> = without.iter().collect();
+            all.into_iter().filter(|id| !without.contains(id)).collect()
+        };
+        Self {
+            nodes: others(rows.nodes, &unplanned.nodes),
+            edges: others(rows.edges, &unplanned.edges),
+            unplanned,
+        }
+    }
 }
 
 /// The nodes and edges of a plan that the index knows.
@@ -415,10 +423,6 @@ async fn find_known(
 /// Takes the last page of objects.
 fn last_of<T>(objects: &mut Vec<T>) -> Vec<T> {
     objects.split_off(objects.len().saturating_sub(NODES_PER_PAGE))
-}
-
-fn as_set(ids: Vec<Uuid>) -> HashSet<Uuid> {
-    ids.into_iter().collect()
 }
 
 /// The audit entry of an ingest, or of a commit after review.

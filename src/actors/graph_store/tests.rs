@@ -193,7 +193,10 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
             .ingest_stix(
                 by.workspace.id,
                 &plan,
-                &StixOrigin::default(),
+                &StixOrigin {
+                    after: store.last_write(by.workspace.id).await.unwrap(),
+                    ..StixOrigin::default()
+                },
                 clock::now(),
                 |_, _| entry.clone(),
                 |_, _| (),

@@ -16,10 +16,10 @@ impl<S: Source> IndexedStore<S> {
         let state = self.state(ws);
         let _writing = state.writing.lock().await;
         let mut target = self.open_index(ws).await?;
-        let written = self.store.last_write(ws).await?;
-        if target.checkpoint() > written {
+        let checkpoint = target.checkpoint();
+        if checkpoint > 0 && self.store.next_write(ws, checkpoint - 1).await?.is_none() {
             tracing::warn!(
-                workspace = %ws, index = target.checkpoint(), store = written,
+                workspace = %ws, checkpoint,
                 "the search index is of a later state of the store; it is made anew"
             );
             drop(target);
@@ -72,7 +72,7 @@ impl<S: Source> IndexedStore<S> {
 
     async fn follow_workspace(&self, ws: Uuid, state: &WorkspaceState) -> Result<(), DomainError> {
         let known = state.backlog().highest;
-        if self.store.last_write(ws).await? == known {
+        if self.store.next_write(ws, known).await?.is_none() {
             return Ok(());
         }
         self.turn(ws, state).await?.follow().await

@@ -70,6 +70,8 @@ pub(super) struct IndexedStore<S> {
     pub(super) source: S,
     pub(super) environment: StoreEnvironment,
     audit: AuditHandle,
+    /// Names this process to those that share its database.
+    process: Uuid,
     workspaces: Mutex<HashMap<Uuid, Arc<WorkspaceState>>>,
 }
 
@@ -88,6 +90,7 @@ impl<S: Source> IndexedStore<S> {
             source,
             environment,
             audit,
+            process: Uuid::new_v4(),
             workspaces: Mutex::default(),
         }
     }

@@ -28,9 +28,9 @@ impl HeldNode {
         Ok(Self { row, merged })
     }
 
-    fn into_row(mut self, now: DateTime<Utc>, rev: u64) -> NodeRow {
+    fn into_row(mut self, now: DateTime<Utc>, rev: i64) -> NodeRow {
         self.row.put_content(self.merged.into_content(now));
-        self.row.rev = i64::try_from(rev).unwrap_or(i64::MAX);
+        self.row.rev = rev;
         self.row
     }
 }
@@ -257,22 +257,14 @@ impl DraftsTransaction<'_> {
         let changed = |held: &HeldNode| held.merged.is_changed();
         for held in rows.into_values().flatten().filter(changed) {
             let new = held.merged.is_new();
-            let row = held.into_row(self.write.now, self.rev);
-            self.touched.insert(key(&row.id)?);
+            let row = held.into_row(self.write.now, self.graph.rev());
             match new {
                 true => created.push(row),
                 false => updated.push(row),
             }
         }
-        self.tx
-            .write("INSERT INTO node $rows RETURN NONE", created)
-            .await?;
-        self.tx
-            .write(
-                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
-                updated,
-            )
-            .await
+        self.graph.insert_nodes(created).await?;
+        self.graph.replace_nodes(updated).await
     }
 
     fn new_node(&self, id: Uuid, draft: &NodeDraft) -> HeldNode {

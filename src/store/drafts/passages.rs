@@ -75,7 +75,8 @@ impl DraftsTransaction<'_> {
                 .map(|row| size::of_row(&row.clone().into_value()) + NAMED)
                 .sum();
             // What has been written so far is still to be named in the journal.
-            let named = NAMED * (self.related.len() + self.touched.len()) as u64;
+            let written = self.graph.rows();
+            let named = NAMED * (written.edges.len() + written.nodes.len()) as u64;
             if !self.tx.has_room_for(needed + named + RESERVE) {
                 tracing::warn!(
                     workspace = %self.write.ws,
@@ -83,13 +84,7 @@ impl DraftsTransaction<'_> {
                 );
                 return Ok(());
             }
-            self.related.extend(rows.keys());
-            self.tx
-                .write(
-                    "INSERT INTO passage $rows RETURN NONE",
-                    rows.into_values().collect(),
-                )
-                .await?;
+            self.graph.insert_passages(rows.into_values().collect()).await?;
         }
     }
 

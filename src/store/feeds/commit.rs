@@ -60,9 +60,8 @@ pub struct StixOrigin {
     /// The nodes and edges of the bundle that may exist already; `None` if any may. The others are inserted without being
     /// read first.
     pub known: Option<HashSet<Uuid>>,
-    /// The number of the last write when these were found; `None` if the write relies on nothing that it does not read
-    /// itself.
-    pub after: Option<u64>,
+    /// The number of the last write when these were found.
+    pub after: u64,
 }
 
 impl From<Option<Uuid>> for StixOrigin {

@@ -1,9 +1,15 @@
 //! Journal of the nodes, edges and notes that each write changed, in write order; the search indexes of both services
 //! and the graph of the local one follow it.
 //!
-//! Each row lists many of them and is keyed by workspace, number of the write (`number.rs`) and part; each write has at
-//! least one. An index over the rows' own revisions would take four entries per row, more than a small node's own row on
-//! commit.
+//! Rule: each write that changes nodes, edges, passages or notes takes the next number of its workspace, by adding the
+//! journal's row with that number in its own transaction. So the numbers have no gaps, and their order is that of the
+//! commits; whoever has followed the journal to a number has missed nothing before it. Of two processes that write to one
+//! workspace at once, the database refuses the second row, and the write is planned again.
+//!
+//! A number never leaves the service: gaps between those that a caller sees would tell of hidden writes.
+//!
+//! Each row lists many nodes, edges and notes, and is keyed by workspace, number and part. An index over the rows' own
+//! revisions would take four entries per row, more than a small node's own row on commit.
 
 use std::collections::HashSet;
 
@@ -37,7 +43,7 @@ pub(in crate::store) struct NewRow {
 }
 
 #[derive(Debug, SurrealValue)]
-pub(in crate::store) struct Row {
+struct Row {
     rev: i64,
     part: i64,
     nodes: Vec<Uuid>,
@@ -47,7 +53,7 @@ pub(in crate::store) struct Row {
 
 impl Row {
     /// The number of the write.
-    pub(in crate::store) fn number(&self) -> u64 {
+    fn number(&self) -> u64 {
         u64::try_from(self.rev).unwrap_or(0)
     }
 }
@@ -77,7 +83,10 @@ pub(in crate::store) struct WriteSet<'a> {
 }
 
 impl WriteTx {
-    /// Records what the transaction wrote. Call once per transaction, since its number is the key.
+    /// Records what the transaction wrote, as the write with this number. Call once per transaction.
+    ///
+    /// # Errors
+    /// [`DomainError::Overtaken`] when another process has taken the number.
     pub(in crate::store) async fn note_writes(
         &self,
         ws: Uuid,
@@ -90,12 +99,17 @@ impl WriteTx {
             edges,
             ..WriteSet::default()
         };
-        self.write(
-            "INSERT INTO node_write $rows RETURN NONE",
-            rows_of(ws, rev, written),
-        )
-        .await
+        let rows = rows_of(ws, rev, written);
+        match self.write("INSERT INTO node_write $rows RETURN NONE", rows).await {
+            Err(StoreError::Database(error)) if is_taken(&error) => Err(DomainError::Overtaken.into()),
+            written => written,
+        }
     }
+}
+
+/// Whether a number was taken already.
+pub(in crate::store) fn is_taken(error: &surrealdb::Error) -> bool {
+    error.is_already_exists() && error.message().contains("node_write")
 }
 
 /// The rows that record what a write changed: one, unless there are more than [`MAX_CHANGES`] of a kind. A write that
@@ -157,8 +171,21 @@ impl Store {
         Ok(changes)
     }
 
+    /// The number of the first write after this one.
+    pub async fn next_write(&self, ws: Uuid, after: u64) -> Result<Option<u64>, DomainError> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let next = self.node_writes(ws, (after, i64::MAX), 1).await?;
+        Ok(next.first().map(Row::number))
+    }
+
+    /// Whether the journal of writes has this revision. Of notes that an older version of this program wrote, it has only
+    /// some.
+    pub async fn has_revision(&self, ws: Uuid, rev: u64) -> Result<bool, DomainError> {
+        Ok(self.next_write(ws, rev.saturating_sub(1)).await? == Some(rev))
+    }
+
     /// The rows of a workspace after this revision and part.
-    pub(in crate::store) async fn node_writes(
+    async fn node_writes(
         &self,
         ws: Uuid,
         (rev, part): (i64, i64),
@@ -173,6 +200,18 @@ impl Store {
         let statement = statement.bind(("part", part)).bind(("end", i64::MAX));
         let mut response = statement.await.map_err(failed(what))?;
         response.take(0).map_err(failed(what))
+    }
+}
+
+#[cfg(test)]
+impl Store {
+    /// The number of the last write of a workspace; 0 before the first.
+    pub async fn last_write(&self, ws: Uuid) -> Result<u64, DomainError> {
+        let mut last = 0;
+        while let Some(next) = self.changes(ws, last, 10_000).await?.last {
+            last = next;
+        }
+        Ok(last)
     }
 }
 

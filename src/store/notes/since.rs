@@ -88,14 +88,6 @@ impl Store {
         Ok((entities, self.edges_from(ws, &ids).await?))
     }
 
-    /// Whether the journal of writes has this revision. Of notes that an older version of this program wrote, it has only
-    /// some.
-    pub async fn has_revision(&self, ws: Uuid, rev: u64) -> Result<bool, DomainError> {
-        let before = i64::try_from(rev.saturating_sub(1)).unwrap_or(i64::MAX);
-        let next = self.node_writes(ws, (before, i64::MAX), 1).await?;
-        Ok(next.first().is_some_and(|row| row.number() == rev))
-    }
-
     async fn rows_with_ids<T: SurrealValue>(
         &self,
         ws: Uuid,

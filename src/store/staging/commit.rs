@@ -33,7 +33,7 @@ pub(super) struct Commit<'a> {
     pub highest: Tlp,
     pub now: DateTime<Utc>,
     /// The number of the last write that the commit was planned after.
-    pub after: Option<u64>,
+    pub after: u64,
 }
 
 /// A text of the batch with what its commit needs.
@@ -110,9 +110,7 @@ impl Commit<'_> {
         self.close(batch, decided.rejected, waiting).await?;
         Ok(BatchCommit {
             result,
-            touched: written.touched,
-            edges: written.edges,
-            rev: written.rev,
+            written: written.written,
         })
     }
 

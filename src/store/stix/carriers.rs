@@ -226,7 +226,7 @@ impl Ingest<'_> {
 
     /// Records the rows of this write that carry markings.
     pub(super) async fn write_carriers(&mut self) -> Result<(), StoreError> {
-        let (ws, rev) = (self.ws.into_value(), self.rows.rev().into_value());
+        let (ws, rev) = (self.ws.into_value(), self.rows.rev.into_value());
         let mut rows = Vec::new();
         for (marking, carriers) in std::mem::take(&mut self.carriers) {
             for (part, carriers) in (0i64..).zip(carriers.chunks(PART)) {

@@ -1,7 +1,6 @@
 //! Writing the relationships of a bundle.
 
-use chrono::{DateTime, Utc};
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::RecordId;
 use uuid::Uuid;
 
 use super::super::rows::{EdgeRow, HeldRow, key, record};
@@ -18,6 +17,7 @@ use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
 use crate::store::connection::tx::yield_regularly;
+use crate::store::graph::write::EdgeRise;
 
 /// What the relationships of a chunk write.
 #[derive(Default)]
@@ -30,14 +30,6 @@ struct EdgeWrites<'p> {
     rises: Vec<EdgeRise>,
     held_rises: Vec<HeldRise>,
     repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
-}
-
-/// A stricter marking for a relationship that stays otherwise.
-#[derive(Debug, Clone, SurrealValue)]
-struct EdgeRise {
-    id: RecordId,
-    tlp_rank: i64,
-    changed_at: DateTime<Utc>,
 }
 
 impl Ingest<'_> {
@@ -192,9 +184,7 @@ impl Ingest<'_> {
             && level == edge.tlp
             && is_usual(source, &edge.source_ref)
             && is_usual(target, &edge.target_ref);
-        if as_planned {
-            self.done.related.push(id);
-        } else {
+        if !as_planned {
             self.done.unplanned.edges.push(id);
         }
         let row = record("edge", id);
@@ -220,18 +210,8 @@ impl Ingest<'_> {
             repeated,
         } = writes;
         unrestricted.write(self.tx).await?;
-        // A relation's ends can't be updated in place, so a newer version replaces the edge.
-        self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
-        self.tx
-            .write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
-            .await?;
-        self.tx
-            .write(
-                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, changed_at = $row.changed_at \
-                 RETURN NONE }",
-                rises,
-            )
-            .await?;
+        self.graph.replace_edges(replaced, rows).await?;
+        self.graph.raise_edges(rises).await?;
         self.write_held(held).await?;
         self.raise_held(held_rises).await?;
         self.note_left_out(repeated).await

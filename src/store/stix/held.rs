@@ -105,7 +105,7 @@ impl Store {
         &self,
         ws: Uuid,
         marking: &str,
-        after: Option<u64>,
+        after: u64,
         audit: impl Fn(u64) -> AuditEntry,
     ) -> Result<Option<RemarkedObjects>, DomainError> {
         let defined = self.definitions(ws, &[marking.to_owned()]).await?;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::RecordId;
 use uuid::Uuid;
 
 use super::super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, record, unpack};
@@ -20,6 +20,7 @@ use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::size;
 use crate::store::connection::tx::yield_regularly;
+use crate::store::graph::write::NodeRise;
 
 /// What the nodes of a chunk write.
 #[derive(Default)]
@@ -32,17 +33,6 @@ struct NodeWrites<'p> {
     rises: Vec<NodeRise>,
     held_rises: Vec<HeldRise>,
     repeated: Vec<(RecordId, RepeatedVersion<'p>)>,
-}
-
-/// A stricter marking for a node that stays otherwise.
-#[derive(Debug, Clone, SurrealValue)]
-struct NodeRise {
-    id: RecordId,
-    tlp_rank: i64,
-    evidence_tlp: Vec<i64>,
-    original: RecordId,
-    rev: i64,
-    changed_at: DateTime<Utc>,
 }
 
 impl Ingest<'_> {
@@ -157,7 +147,7 @@ impl Ingest<'_> {
             tlp_rank,
             evidence_tlp,
             original: record("evidence", original),
-            rev: self.rows.rev(),
+            rev: self.rows.rev,
             changed_at,
         }
     }
@@ -199,9 +189,7 @@ impl Ingest<'_> {
         };
         self.hold(held, &source.id, default_tlp, &mut writes.held)?;
         self.placed.insert(usual, id);
-        if id == usual && level == node.tlp {
-            self.done.touched.push(id);
-        } else {
+        if id != usual || level != node.tlp {
             self.done.unplanned.nodes.push(id);
         }
         writes.evidence.push(source);
@@ -221,26 +209,10 @@ impl Ingest<'_> {
         } = writes;
         unrestricted.write(self.tx).await?;
         self.done.result.evidence_created += evidence.len() as u64;
-        self.tx
-            .write("INSERT INTO evidence $rows RETURN NONE", evidence)
-            .await?;
-        self.tx
-            .write("INSERT INTO node $rows RETURN NONE", created)
-            .await?;
-        self.tx
-            .write(
-                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
-                updated,
-            )
-            .await?;
-        self.tx
-            .write(
-                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, evidence_tlp = $row.evidence_tlp, \
-                 rev = $row.rev, changed_at = $row.changed_at RETURN NONE; \
-                 UPDATE $row.original SET tlp_rank = $row.tlp_rank RETURN NONE }",
-                rises,
-            )
-            .await?;
+        self.graph.insert_evidence(evidence).await?;
+        self.graph.insert_nodes(created).await?;
+        self.graph.replace_nodes(updated).await?;
+        self.graph.raise_nodes(rises).await?;
         self.write_held(held).await?;
         self.raise_held(held_rises).await?;
         self.note_left_out(repeated).await

@@ -20,6 +20,7 @@ use crate::domain::stix::marking;
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
+use crate::store::graph::write::{GraphWrite, GraphWritten, MarkedRow};
 use crate::store::rows::{HeldRow, NodeRow, key, record, tlp, unpack};
 
 /// Size of a row besides its original.
@@ -30,11 +31,7 @@ const ROW: u64 = 4096;
 pub struct RemarkedObjects {
     /// Objects of the page, including those that still wait for another marking.
     pub objects: u64,
-    /// The nodes among them, to be reindexed.
-    pub touched: Vec<Uuid>,
-    /// The edges among them.
-    pub edges: Vec<Uuid>,
-    pub rev: u64,
+    pub written: GraphWritten,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -52,13 +49,6 @@ struct MarkedRaw {
     tlp_rank: i64,
     held_by: Option<Vec<String>>,
     raw: Option<Bytes>,
-}
-
-#[derive(Debug, Clone, SurrealValue)]
-struct Marking {
-    id: RecordId,
-    tlp_rank: i64,
-    held_by: Option<Vec<String>>,
 }
 
 /// The stored object of a row.
@@ -94,37 +84,17 @@ enum Cause {
     Rise,
 }
 
-/// The rows of a page that were marked anew.
-#[derive(Default)]
-struct RemarkedRows {
-    nodes: Vec<Uuid>,
-    edges: Vec<Uuid>,
-    objects: Vec<RemarkedObject>,
-    rev: u64,
-}
-
-impl RemarkedRows {
-    fn into_page(self, objects: u64) -> RemarkedObjects {
-        RemarkedObjects {
-            objects,
-            touched: self.nodes,
-            edges: self.edges,
-            rev: self.rev,
-        }
-    }
-}
-
 /// A transaction that marks rows anew.
 pub(in crate::store) struct Release<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
     /// The number of the last write that this one was planned after.
-    after: Option<u64>,
+    after: u64,
     marking: &'a str,
 }
 
 impl<'a> Release<'a> {
-    pub(in crate::store) fn new(tx: &'a WriteTx, (ws, after): (Uuid, Option<u64>), marking: &'a str) -> Self {
+    pub(in crate::store) fn new(tx: &'a WriteTx, (ws, after): (Uuid, u64), marking: &'a str) -> Self {
         Self {
             tx,
             ws,
@@ -155,9 +125,9 @@ impl<'a> Release<'a> {
             terms.insert(key(&row.held)?, of_row);
         }
         let rows: Vec<RecordId> = held.iter().map(|row| row.held.clone()).collect();
-        let done = self.remark_rows(&rows, &Cause::Definition(terms)).await?;
+        let (remarked, written) = self.remark_rows(&rows, &Cause::Definition(terms)).await?;
         let mut waiting = HashSet::new();
-        for object in &done.objects {
+        for object in &remarked {
             if object.undefined.iter().any(|id| id == self.marking) {
                 waiting.insert(key(&object.row)?);
             }
@@ -171,7 +141,7 @@ impl<'a> Release<'a> {
         self.tx.write("DELETE $rows RETURN NONE", ended).await?;
         let objects = held.len() as u64;
         self.tx.audit([&audit(objects)]).await?;
-        Ok(Some(done.into_page(objects)))
+        Ok(Some(RemarkedObjects { objects, written }))
     }
 
     /// Raises those of these rows that carry the marking to the level that it states for those who see them.
@@ -180,31 +150,27 @@ impl<'a> Release<'a> {
         rows: &[RecordId],
         audit: &impl Fn(u64) -> AuditEntry,
     ) -> Result<RemarkedObjects, StoreError> {
-        let done = self.remark_rows(rows, &Cause::Rise).await?;
-        let objects = done.objects.len() as u64;
+        let (remarked, written) = self.remark_rows(rows, &Cause::Rise).await?;
+        let objects = remarked.len() as u64;
         if objects > 0 {
             self.tx.audit([&audit(objects)]).await?;
         }
-        Ok(done.into_page(objects))
+        Ok(RemarkedObjects { objects, written })
     }
 
     /// Re-marks evidence with its nodes, edges and supporting objects.
-    async fn remark_rows(&self, rows: &[RecordId], cause: &Cause) -> Result<RemarkedRows, StoreError> {
-        let rev = self.tx.take_number(self.ws, self.after).await?;
-        let (nodes, mut objects) = self.nodes(of_table(rows, "evidence"), cause, rev).await?;
-        let edges = self.others(of_table(rows, "edge"), cause).await?;
-        let ids: Result<Vec<Uuid>, DomainError> = edges.iter().map(|object| key(&object.row)).collect();
-        let ids = ids?;
-        objects.extend(edges);
-        objects.extend(self.others(of_table(rows, "stix_support"), cause).await?);
-        self.tx.note_writes(self.ws, rev, &nodes, &ids).await?;
+    async fn remark_rows(
+        &self,
+        rows: &[RecordId],
+        cause: &Cause,
+    ) -> Result<(Vec<RemarkedObject>, GraphWritten), StoreError> {
+        let mut graph = GraphWrite::begin(self.tx, self.ws, self.after);
+        let mut objects = self.nodes(&mut graph, of_table(rows, "evidence"), cause).await?;
+        for table in ["edge", "stix_support"] {
+            objects.extend(self.others(&mut graph, of_table(rows, table), cause).await?);
+        }
         self.note_levels(&objects).await?;
-        Ok(RemarkedRows {
-            nodes,
-            edges: ids,
-            objects,
-            rev,
-        })
+        Ok((objects, graph.end().await?))
     }
 
     /// Updates the markings of those that wait for further definitions, where they are recorded as waiting.
@@ -212,28 +178,24 @@ impl<'a> Release<'a> {
         let mut levels = Vec::new();
         for object in objects {
             for marking in &object.undefined {
-                levels.push(Marking {
+                levels.push(MarkedRow {
                     id: HeldRow::row_id(self.ws, marking, &object.row)?,
                     tlp_rank: i64::from(object.tlp.rank()),
                     held_by: None,
                 });
             }
         }
-        self.write_levels(levels).await
-    }
-
-    async fn write_levels(&self, rows: Vec<Marking>) -> Result<(), StoreError> {
         let query = "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank RETURN NONE }";
-        self.tx.write(query, rows).await
+        self.tx.write(query, levels).await
     }
 
-    /// Re-marks evidence, and the nodes whose newest version it is; returns the nodes that link it.
+    /// Re-marks evidence, and the nodes whose newest version it is.
     async fn nodes(
         &self,
+        graph: &mut GraphWrite<'_>,
         ids: Vec<RecordId>,
         cause: &Cause,
-        rev: u64,
-    ) -> Result<(Vec<Uuid>, Vec<RemarkedObject>), StoreError> {
+    ) -> Result<Vec<RemarkedObject>, StoreError> {
         let (levels, originals) = self.evidence(ids).await?;
         let objects = self.read_anew(originals, cause).await?;
         let mut changed = HashSet::new();
@@ -252,15 +214,13 @@ impl<'a> Release<'a> {
             };
             if let Some(node) = nodes.get_mut(node) {
                 remark(node, (evidence, *old), object, cause, &authors);
-                node.rev = i64::try_from(rev).unwrap_or(i64::MAX);
+                node.rev = graph.rev();
             }
         }
-        self.write_levels(objects.iter().map(RemarkedObject::marking).collect())
-            .await?;
-        let (touched, rows): (Vec<Uuid>, Vec<NodeRow>) = nodes.into_iter().unzip();
-        let query = "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }";
-        self.tx.write(query, rows).await?;
-        Ok((touched, objects))
+        let markings = objects.iter().map(RemarkedObject::marking).collect();
+        graph.mark(markings, false).await?;
+        graph.replace_nodes(nodes.into_values().collect()).await?;
+        Ok(objects)
     }
 
     /// The originals in these evidence records, with the node and the rank of each record.
@@ -299,7 +259,12 @@ impl<'a> Release<'a> {
     }
 
     /// Re-marks edges or supporting objects.
-    async fn others(&self, ids: Vec<RecordId>, cause: &Cause) -> Result<Vec<RemarkedObject>, StoreError> {
+    async fn others(
+        &self,
+        graph: &mut GraphWrite<'_>,
+        ids: Vec<RecordId>,
+        cause: &Cause,
+    ) -> Result<Vec<RemarkedObject>, StoreError> {
         let query = "SELECT id, tlp_rank, held_by, raw FROM $ids WHERE ws = $ws";
         let found: Vec<MarkedRaw> = self.tx.find(self.ws, query, ids).await?;
         let is_meant = |row: &MarkedRaw| match cause {
@@ -316,14 +281,7 @@ impl<'a> Release<'a> {
         });
         let objects = self.read_anew(originals.collect(), cause).await?;
         let changes = objects.iter().map(RemarkedObject::marking).collect();
-        match cause {
-            Cause::Definition(_) => {
-                let query = "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, \
-                             held_by = $row.held_by RETURN NONE }";
-                self.tx.write(query, changes).await?;
-            }
-            Cause::Rise => self.write_levels(changes).await?,
-        }
+        graph.mark(changes, matches!(cause, Cause::Definition(_))).await?;
         Ok(objects)
     }
 
@@ -430,8 +388,8 @@ fn define(
 }
 
 impl RemarkedObject {
-    fn marking(&self) -> Marking {
-        Marking {
+    fn marking(&self) -> MarkedRow {
+        MarkedRow {
             id: self.row.clone(),
             tlp_rank: i64::from(self.tlp.rank()),
             held_by: (!self.undefined.is_empty()).then(|| self.undefined.clone()),

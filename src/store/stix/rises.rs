@@ -63,7 +63,7 @@ impl Store {
         ws: Uuid,
         marking: &str,
         progress: &mut RiseProgress,
-        after: Option<u64>,
+        after: u64,
         audit: impl Fn(u64) -> AuditEntry,
     ) -> Result<Option<RemarkedObjects>, DomainError> {
         if progress.left.is_empty() {

@@ -14,7 +14,8 @@ pub(in crate::store) struct StixRows {
     pub ws: Uuid,
     pub ids: WorkspaceIds,
     pub now: DateTime<Utc>,
-    pub rev: u64,
+    /// The number of the write.
+    pub rev: i64,
     /// The feed that the objects come from.
     pub feed: Option<Uuid>,
 }
@@ -77,7 +78,7 @@ impl StixRows {
             held_by: held_by(&node.held_by),
             feeds: self.feeds(),
             changed_at: None,
-            rev: self.rev(),
+            rev: self.rev,
             ingested_at: self.now,
         }
     }
@@ -108,11 +109,6 @@ impl StixRows {
             changed_at: None,
             created_at: self.now,
         }
-    }
-
-    /// The revision as it is stored.
-    pub(in crate::store) fn rev(&self) -> i64 {
-        i64::try_from(self.rev).unwrap_or(i64::MAX)
     }
 
     pub(in crate::store) fn support(&self, object: &StixSupport, id: RecordId, level: Tlp) -> SupportRow {

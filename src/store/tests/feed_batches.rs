@@ -129,7 +129,7 @@ impl Scene {
         let origin = StixOrigin {
             feed: Some(self.feed),
             review: Some(review),
-            ..StixOrigin::default()
+            ..origin(&self.store, self.ws).await
         };
         let audit = entry(self.ws, "feed.commit");
         self.store

@@ -128,7 +128,10 @@ async fn bring(store: &Store, ws: Uuid, feed: Option<Uuid>, objects: Vec<Value>)
     let known = store.markings(ws, &[MARKING.to_owned()], Tlp::Red).await.unwrap();
     let plan = ingest::plan(objects.into(), defaults, known);
     let audit = entry(ws, "ingest");
-    let origin = StixOrigin::from(feed);
+    let origin = StixOrigin {
+        feed,
+        ..origin(store, ws).await
+    };
     let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
     done.await.unwrap()
 }
@@ -207,7 +210,7 @@ fn the_same_version_from_no_feed_lifts_the_restriction_and_changes_nothing_else(
         let (before, last) = (beside_feeds(&store).await, store.last_write(ws).await.unwrap());
         let done = bring(&store, ws, None, version(2021)).await;
         assert_eq!(done.result, IngestResult::default());
-        assert!(done.touched.is_empty());
+        assert!(done.written.rows.nodes.is_empty());
         assert_eq!(done.skipped.by_type["tool"].count, 2);
         assert_eq!(done.skipped.by_type["relationship"].count, 1);
         assert_feeds(&store, [&[], &[], &[]], "the same version of no feed").await;
@@ -284,7 +287,7 @@ async fn merge(store: &Store, ws: Uuid, node: Uuid) -> DraftsIngestOutcome {
         merges: &HashMap::from([(0, node)]),
         highest: Tlp::Red,
         evidence_only: &HashSet::new(),
-        after: None,
+        after: store.last_write(ws).await.unwrap(),
         now: clock::now(),
     };
     let audit = entry(ws, "ingest");
@@ -328,8 +331,10 @@ fn re_marking_leaves_the_feeds() {
         definition.as_object_mut().unwrap().remove("modified");
         bring(&store, ws, Some(a), vec![definition]).await;
         let audit = |_| entry(ws, "remark");
-        while let Some(page) = store.release_held(ws, MARKING, None, audit).await.unwrap() {
+        let mut after = store.last_write(ws).await.unwrap();
+        while let Some(page) = store.release_held(ws, MARKING, after, audit).await.unwrap() {
             assert!(page.objects > 0);
+            after = page.written.rev;
         }
         assert!(!store.has_held_objects(ws).await.unwrap());
         assert_feeds(&store, [&[a], &[a], &[a]], "the marking became known").await;

@@ -30,7 +30,7 @@ async fn fields(db: &Database, table: &str) -> Vec<String> {
 
 pub(super) async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> (u64, u64) {
     let audit = entry(ws, "ingest");
-    let origin = StixOrigin::default();
+    let origin = origin(store, ws).await;
     let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
     let result = done.await.unwrap().result;
     (

@@ -42,10 +42,6 @@ async fn ingested(
     known: Option<HashSet<Uuid>>,
 ) -> (Vec<IngestResult>, Vec<usize>) {
     let ws = Uuid::new_v4();
-    let origin = StixOrigin {
-        known,
-        ..StixOrigin::default()
-    };
     let mut results = Vec::new();
     let bundles = [
         (0..tools, 2020, false),
@@ -56,6 +52,10 @@ async fn ingested(
     ];
     for (tools, year, alone) in bundles {
         let (plan, audit) = (bundle(tools, year, alone), entry(ws, "ingest"));
+        let origin = StixOrigin {
+            known: known.clone(),
+            ..origin(store, ws).await
+        };
         let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
         results.push(done.await.unwrap().result);
     }

@@ -44,7 +44,7 @@ async fn send(store: &Store, ws: Uuid, drafts: &Drafts, highest: Tlp) -> (Uuid, 
         merges: &HashMap::new(),
         highest,
         evidence_only: &HashSet::new(),
-        after: None,
+        after: store.last_write(ws).await.unwrap(),
         now: clock::now(),
     };
     let audit = entry(ws, "ingest");

@@ -2,6 +2,7 @@
 
 use super::feeds::WITHOUT_FEEDS;
 use super::*;
+use crate::domain::error::DomainError;
 use crate::store::Change;
 
 /// Reverts a store to the schema that tracked node writes by an index.
@@ -25,9 +26,9 @@ fn tools(count: usize, year: u32) -> StixPlan {
 /// Writes a bundle; returns the revision.
 async fn write(store: &Store, ws: Uuid, plan: &StixPlan) -> u64 {
     let audit = entry(ws, "ingest");
-    let origin = StixOrigin::from(None);
+    let origin = origin(store, ws).await;
     let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
-    done.await.unwrap().rev
+    done.await.unwrap().written.rev
 }
 
 fn revs(changes: &[Change]) -> Vec<u64> {
@@ -92,40 +93,36 @@ fn what_an_older_store_wrote_is_known_by_its_writes() {
 }
 
 #[test]
-fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
+fn of_two_writes_with_one_number_the_later_is_refused_whole() {
     run_on_each(|url| async move {
-        let store = std::sync::Arc::new(open(&url).await);
-        let (tenant, plan) = (Uuid::new_v4(), std::sync::Arc::new(plan(40)));
-        let tasks: Vec<_> = (0..4)
-            .map(|_| {
-                let (store, plan) = (std::sync::Arc::clone(&store), std::sync::Arc::clone(&plan));
-                tokio::spawn(async move {
-                    let entry = entry(tenant, "ingest");
-                    store
-                        .ingest_stix(
-                            tenant,
-                            &plan,
-                            &StixOrigin::default(),
-                            clock::now(),
-                            |_, _| entry.clone(),
-                            |_, _| (),
-                        )
-                        .await
-                })
-            })
-            .collect();
-        let mut created = (0, 0, 0);
-        for task in tasks {
-            let result = task.await.unwrap().unwrap().result;
-            created.0 += result.nodes_created;
-            created.1 += result.evidence_created;
-            created.2 += result.edges_created;
-            assert_eq!((result.nodes_updated, result.edges_updated), (0, 0));
-        }
-        assert_eq!(created, (40, 40, 39));
-        for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit_entry", 4)] {
+        let (store, ws) = (open(&url).await, Uuid::new_v4());
+        let origin = origin(&store, ws).await;
+        let (few, more) = (tools(2, 2020), tools(5, 2021));
+        let send = |plan| {
+            let audit = entry(ws, "ingest");
+            store.ingest_stix(
+                ws,
+                plan,
+                &origin,
+                clock::now(),
+                move |_, _| audit.clone(),
+                |_, _| (),
+            )
+        };
+        let (one, other) = tokio::join!(send(&few), send(&more));
+        let refused = [one.is_err(), other.is_err()];
+        assert!(refused[0] != refused[1], "{refused:?}");
+        let error = one.err().or(other.err()).unwrap();
+        assert!(matches!(error, DomainError::Overtaken), "{error:?}");
+        let there = if refused[0] { 5 } else { 2 };
+        for (table, want) in [
+            ("node", there),
+            ("evidence", there),
+            ("audit_entry", 1),
+            ("node_write", 1),
+        ] {
             assert_eq!(rows(&store.db, table).await.len(), want, "{table}");
         }
-        assert_eq!(store.node_changes(tenant, 0, 1000).await.unwrap().len(), 40);
+        assert_eq!(store.last_write(ws).await.unwrap(), 1);
     });
 }

@@ -46,9 +46,9 @@ fn plan_of(texts: &[&str], year: u32, revoked: bool) -> StixPlan {
 
 async fn write(store: &Store, ws: Uuid, plan: &StixPlan) -> u64 {
     let audit = entry(ws, "ingest");
-    let origin = StixOrigin::from(None);
+    let origin = origin(store, ws).await;
     let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
-    done.await.unwrap().rev
+    done.await.unwrap().written.rev
 }
 
 async fn texts(store: &Store, ws: Uuid, changes: &Changes) -> Vec<String> {
@@ -160,7 +160,7 @@ pub(in crate::store) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> 
         merges: &HashMap::new(),
         highest: Tlp::Red,
         evidence_only: &HashSet::new(),
-        after: None,
+        after: store.last_write(ws).await.unwrap(),
         now: clock::now(),
     };
     let audit = entry(ws, "ingest");
@@ -192,15 +192,15 @@ fn what_a_description_does_not_take_becomes_a_passage_with_its_own_marking() {
         let other = "it writes to the disk at night";
         let red = "it was bought by the northern group";
         let created = send(&store, ws, &only(tool(first, "a", Tlp::Green))).await;
-        assert!(created.edges.is_empty());
+        assert!(created.written.rows.edges.is_empty());
         for known in [first, "the memory of the process", "too short", ""] {
             let sent = send(&store, ws, &only(tool(known, "b", Tlp::Green))).await;
-            assert!(sent.edges.is_empty(), "{known}");
+            assert!(sent.written.rows.edges.is_empty(), "{known}");
         }
         let added = send(&store, ws, &only(tool(other, "b", Tlp::Green))).await;
-        assert_eq!((added.edges.len(), &added.ids), (1, &created.ids));
+        assert_eq!((added.written.rows.edges.len(), &added.ids), (1, &created.ids));
         let again = send(&store, ws, &only(tool(other, "c", Tlp::Green))).await;
-        assert!(again.edges.is_empty(), "a passage is written once");
+        assert!(again.written.rows.edges.is_empty(), "a passage is written once");
         let hidden = send(&store, ws, &only(tool(red, "b", Tlp::Red))).await;
         let mut excerpt = only(tool(first, "a", Tlp::Green));
         excerpt.passages = vec![PassageDraft {
@@ -210,7 +210,9 @@ fn what_a_description_does_not_take_becomes_a_passage_with_its_own_marking() {
         }];
         let excerpt = send(&store, ws, &excerpt).await;
 
-        let written = [added.edges, hidden.edges, excerpt.edges].concat();
+        let written = [added, hidden, excerpt]
+            .map(|sent| sent.written.rows.edges)
+            .concat();
         let stored = store.passages_to_index(ws, &written).await.unwrap();
         let mut stored: Vec<(Tlp, &str)> = stored
             .iter()

@@ -175,7 +175,7 @@ async fn check(url: String) {
             ws,
             first.id,
             &HashMap::new(),
-            (Tlp::Amber, None),
+            (Tlp::Amber, 0),
             clock::now(),
             |_| entry.clone(),
         )
@@ -186,7 +186,7 @@ async fn check(url: String) {
         (result.nodes_created, result.evidence_created, result.remaining),
         (3, 2, 0)
     );
-    let touched = store.nodes_to_index(ws, &done.touched).await.unwrap();
+    let touched = store.nodes_to_index(ws, &done.written.rows.nodes).await.unwrap();
     let linked = |name: &str| {
         let node = touched.iter().find(|stored| stored.node.name == name);
         node.unwrap().node.linked_evidence_ids.len()

@@ -44,7 +44,7 @@ async fn send(store: &Store, ws: Uuid, year: u32, (tlp, highest): (Tlp, Tlp)) ->
     let plan = ingest::plan(objects.into(), defaults, Markings::new());
     let origin = StixOrigin {
         highest: Some(highest),
-        ..StixOrigin::default()
+        ..origin(store, ws).await
     };
     let audit = entry(ws, "ingest");
     let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());

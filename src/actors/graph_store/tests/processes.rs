@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use test_support::extent;
@@ -196,14 +197,7 @@ fn writers_of_two_processes_over_one_embedded_store_make_one_graph() {
 #[test]
 fn writers_of_two_processes_over_a_server_make_one_graph() {
     if let Some(server) = TestServer::start() {
-        run(async move {
-            let url = server.url();
-            let stores = [
-                Arc::new(crate::store::tests::open(&url).await),
-                Arc::new(crate::store::tests::open(&url).await),
-            ];
-            writers_of_two_processes_make_one_graph(stores).await;
-        });
+        run(async move { writers_of_two_processes_make_one_graph(connections(&server).await).await });
     }
 }
 
@@ -224,4 +218,63 @@ fn an_index_of_a_later_state_than_the_store_is_made_anew() {
         assert_eq!(target.checkpoint(), written);
         assert!(!names(&core, &by, "Spade").await.is_empty());
     });
+}
+
+/// A write of one process that takes long, beside another process that writes without a pause.
+async fn a_long_write_has_its_turn(stores: [Arc<Store>; 2]) {
+    let by = analyst();
+    let [one, other] = stores.each_ref().map(process);
+    let stop = Arc::new(AtomicBool::new(false));
+    let hurried = {
+        let (core, by, stop) = (other, by.clone(), Arc::clone(&stop));
+        tokio::spawn(async move {
+            let mut writes = 0;
+            while !stop.load(Ordering::Relaxed) {
+                writes += write(Arc::clone(&core), by.clone(), 1, 1).await;
+            }
+            writes
+        })
+    };
+    let tools = (0..extent(600, 3_000)).map(|number| {
+        json!({"type": "tool", "id": format!("tool--00000000-0000-4000-9000-{number:012}"), "spec_version": "2.1",
+            "name": format!("Loam {number}"), "created": "2020-01-01T00:00:00.000Z",
+            "modified": "2020-01-01T00:00:00.000Z"})
+    });
+    let message = IngestStix {
+        by: by.clone(),
+        objects: tools.collect::<Vec<Value>>().into(),
+        defaults: StixDefaults {
+            tlp: Tlp::Green,
+            confidence: 0.5,
+            now: clock::now(),
+        },
+        origin: StixOrigin::default(),
+    };
+    message.run(one).await.unwrap();
+    stop.store(true, Ordering::Relaxed);
+    let writes = hurried.await.unwrap();
+    let last = stores[0].last_write(by.workspace.id).await.unwrap();
+    assert_eq!(last, writes + 1);
+}
+
+/// Two connections to a new store on a server.
+async fn connections(server: &TestServer) -> [Arc<Store>; 2] {
+    let url = server.url();
+    let [one, other] = [crate::store::tests::open(&url), crate::store::tests::open(&url)];
+    [Arc::new(one.await), Arc::new(other.await)]
+}
+
+#[test]
+fn a_long_write_is_not_overtaken_for_ever() {
+    run(async {
+        let store = open().await;
+        a_long_write_has_its_turn([Arc::clone(&store), store]).await;
+    });
+}
+
+#[test]
+fn a_long_write_is_not_overtaken_for_ever_over_a_server() {
+    if let Some(server) = TestServer::start() {
+        run(async move { a_long_write_has_its_turn(connections(&server).await).await });
+    }
 }

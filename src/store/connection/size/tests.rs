@@ -16,6 +16,7 @@ use crate::domain::ids::IdSecret;
 use crate::domain::node::NodeType;
 use crate::domain::stix::ingest::{self, Markings, StixDefaults, StixPlan};
 use crate::domain::tlp::Tlp;
+use crate::store::StixOrigin;
 use crate::store::audit::rows::audit_rows;
 use crate::store::rows::{HeldRow, record};
 use crate::store::stix::rows::StixRows;
@@ -123,15 +124,13 @@ async fn ingest(
     plan: &StixPlan,
 ) -> Result<StixIngestOutcome, DomainError> {
     let audit = entry(ws, "ingest");
+    let origin = StixOrigin {
+        feed,
+        after: store.last_write(ws).await.unwrap(),
+        ..StixOrigin::default()
+    };
     store
-        .ingest_stix(
-            ws,
-            plan,
-            &feed.into(),
-            clock::now(),
-            |_, _| audit.clone(),
-            |_, _| (),
-        )
+        .ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ())
         .await
 }
 
@@ -256,7 +255,7 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
                     merges: &HashMap::new(),
                     highest: Tlp::Red,
                     evidence_only: &HashSet::new(),
-                    after: None,
+                    after: store.last_write(ws).await.unwrap(),
                     now: clock::now(),
                 };
                 store.ingest_drafts(&write, |_| audit.clone()).await
@@ -300,7 +299,7 @@ fn passages_that_do_not_fit_are_left_out_and_the_rest_is_written() {
         assert_eq!(count(&store, "node").await, 100);
         let written = count(&store, "passage").await;
         assert!(0 < written && written < 4000, "{written}");
-        assert_eq!(done.edges.len(), written);
+        assert_eq!(done.written.rows.edges.len(), written);
     });
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use surrealdb::types::{Bytes, SurrealValue};
 use uuid::Uuid;
 
-use super::{Cause, Marking, Release, RemarkedObject};
+use super::{Cause, MarkedRow, Release, RemarkedObject};
 use crate::domain::kinds::StixRow;
 use crate::domain::stix::{marking, object, properties};
 use crate::domain::tlp::Tlp;
@@ -65,7 +65,7 @@ pub(super) fn remark(
     cause: &Cause,
     authors: &Authors,
 ) {
-    let Marking {
+    let MarkedRow {
         tlp_rank, held_by, ..
     } = object.marking();
     let linked = node.evidence.iter().zip(&mut node.evidence_tlp);
