@@ -9,14 +9,13 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::later_than;
-use crate::domain::draft::{EvidenceDraft, JsonText, NodeDraft, identity};
+use super::record::{RecordHead, WHOLE, evidence_of_rejected};
+use crate::domain::draft::{EvidenceDraft, JsonText, NodeDraft};
 use crate::domain::error::DomainError;
-use crate::domain::extraction::canonical_name;
 use crate::domain::node::NodeType;
 use crate::domain::passage::{passage_of, readable_part};
 use crate::domain::tlp::Tlp;
@@ -25,9 +24,6 @@ use crate::domain::tlp::Tlp;
 const MAX_UNITED: usize = 2000;
 /// Properties whose lists are united when two nodes turn out to be the same.
 const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
-/// Evidence kinds that hold the whole text a draft was made from.
-const WHOLE: [&str; 4] = ["analyst", "osint", "report", "staged"];
-
 /// Sources of which each text stands for itself.
 const TEXTS: [&str; 3] = ["osint", "report", "staged"];
 
@@ -64,27 +60,6 @@ pub enum DraftSource {
     MoreOpen {
         has_record: bool,
     },
-}
-
-/// An evidence record without its original.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RecordHead {
-    pub kind: String,
-    pub ext_id: Option<String>,
-    pub title: String,
-    pub source: String,
-}
-
-impl RecordHead {
-    /// Whether both are of one text: that of an address, or else of a title.
-    fn is_of_text(&self, other: &EvidenceDraft) -> bool {
-        let is_same = match (&self.ext_id, &other.ext_id) {
-            (Some(one), Some(other)) => one.trim_end_matches('/') == other.trim_end_matches('/'),
-            (None, None) => canonical_name(&self.title) == canonical_name(&other.title),
-            (Some(_), None) | (None, Some(_)) => false,
-        };
-        is_same && canonical_name(&self.source) == canonical_name(&other.source)
-    }
 }
 
 /// A text about a node that the node's description does not hold.
@@ -460,43 +435,6 @@ fn add(have: &mut Vec<Value>, more: &[Value]) -> bool {
     let added = !new.is_empty();
     have.extend(new);
     added
-}
-
-/// An evidence record with the content of a draft that the node may not accept. `None` if the draft's own evidence
-/// already holds the whole text at the same marking.
-fn evidence_of_rejected(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option<EvidenceDraft> {
-    let mut own = draft.evidence.iter().filter_map(|&i| evidence.get(i));
-    if own
-        .clone()
-        .any(|record| record.tlp == draft.tlp && WHOLE.contains(&record.kind))
-    {
-        return None;
-    }
-    let raw = json!({
-        "name": draft.name, "node_type": draft.node_type, "description": draft.description,
-        "properties": draft.properties.map(), "confidence": draft.confidence, "tlp": draft.tlp,
-    });
-    let raw = raw.to_string();
-    let digest = hex::encode(Sha256::digest(&raw));
-    Some(EvidenceDraft {
-        identity: identity([
-            "said",
-            draft.source_type,
-            &draft.identity,
-            &draft.source,
-            draft.tlp.as_str(),
-            &digest,
-        ]),
-        kind: draft.source_type,
-        // The event or report may be more restricted than this draft.
-        ext_id: own
-            .find(|record| record.tlp <= draft.tlp)
-            .and_then(|record| record.ext_id.clone()),
-        title: draft.name.clone(),
-        source: draft.source.clone(),
-        tlp: draft.tlp,
-        raw: JsonText::from_text(raw),
-    })
 }
 
 #[cfg(test)]

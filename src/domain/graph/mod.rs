@@ -4,6 +4,7 @@
 pub mod draft;
 pub mod merge;
 pub mod place;
+pub mod record;
 
 use chrono::{DateTime, TimeDelta, Utc};
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use chrono::DateTime;
 use proptest::prelude::*;
 
+use serde_json::json;
+
 use super::*;
 
 const CASES: u32 = 10_000;
