@@ -64,7 +64,7 @@ pub use stix::held::HeldReport;
 pub use stix::known_definitions::Definitions;
 pub use stix::remarking::RemarkedObjects;
 pub use stix::rises::RiseProgress;
-pub use stix::{LeftOutReport, StixIngestOutcome, StixPart};
+pub use stix::{LeftOutReport, StixIngestOutcome};
 
 use crate::domain::error::DomainError;
 use crate::domain::ids::IdSecret;

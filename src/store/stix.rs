@@ -30,7 +30,7 @@ use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::connection::tx::{CHUNK, WriteTx};
 use super::feeds::commit::{ReviewOutcome, StixOrigin};
-use super::graph::write::{GraphWrite, GraphWritten, RowIds};
+use super::graph::write::{GraphWrite, GraphWritten};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
@@ -42,13 +42,6 @@ use crate::domain::tlp::Tlp;
 const OLD: &str = "not newer than the stored version";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
-/// What a statement of an ingest wrote, and the position in the plan of its first object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StixPart {
-    Nodes(usize),
-    Edges(usize),
-}
-
 /// Outcome of a STIX ingest, with the ids of what is to be reindexed.
 #[derive(Debug)]
 pub struct StixIngestOutcome {
@@ -59,16 +52,12 @@ pub struct StixIngestOutcome {
     pub silent: SilentReport,
     pub left_out: LeftOutReport,
     pub written: GraphWritten,
-    /// Those of the rows written that are not as they were planned: they stand beside others, or have another marking.
-    pub unplanned: RowIds,
     /// What became of the items, if the objects were reviewed.
     pub reviewed: ReviewOutcome,
 }
 
 impl Store {
-    /// Writes the contents of a bundle, which may come from a feed: everything, or, on an error, nothing. `written` is
-    /// told what each statement wrote as the transaction proceeds: the ids of the nodes, or of the edges, that are new or
-    /// changed. A transaction that lost a race tells them again.
+    /// Writes the contents of a bundle, which may come from a feed: everything, or, on an error, nothing.
     pub async fn ingest_stix(
         &self,
         ws: Uuid,
@@ -76,10 +65,9 @@ impl Store {
         origin: &StixOrigin,
         now: DateTime<Utc>,
         audit: impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
-        written: impl Fn(StixPart, &[Uuid]),
     ) -> Result<StixIngestOutcome, DomainError> {
         self.db.budget().allow_plan(plan)?;
-        let (audit, written) = (&audit, &written);
+        let audit = &audit;
         let ids = self.ids_of(ws);
         let mut known = origin.known.as_ref();
         with_retry(|| {
@@ -107,7 +95,7 @@ impl Store {
                     carriers: Carriers::new(),
                     done: Outcome::new(plan),
                 };
-                let outcome = ingest.run(plan, origin, audit, written).await;
+                let outcome = ingest.run(plan, origin, audit).await;
                 tx.finish(outcome).await
             }
         })
@@ -122,7 +110,6 @@ struct Outcome {
     held: HeldReport,
     silent: SilentReport,
     left_out: LeftOutReport,
-    unplanned: RowIds,
     /// Relationships without an end.
     unjoined: HashSet<String>,
     reviewed: ReviewOutcome,
@@ -136,7 +123,6 @@ impl Outcome {
             held: HeldReport::default(),
             silent: plan.silent.clone(),
             left_out: LeftOutReport::default(),
-            unplanned: RowIds::default(),
             unjoined: HashSet::new(),
             reviewed: ReviewOutcome::default(),
         }
@@ -167,20 +153,13 @@ impl Ingest<'_> {
         plan: &StixPlan,
         origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
-        written: &impl Fn(StixPart, &[Uuid]),
     ) -> Result<StixIngestOutcome, StoreError> {
         // In chunks: the rows of a large bundle would take as much memory again.
-        for (chunk, nodes) in plan.nodes.chunks(CHUNK).enumerate() {
-            let before = self.graph.rows().nodes.len();
+        for nodes in plan.nodes.chunks(CHUNK) {
             self.nodes(nodes, plan.default_tlp).await?;
-            let (_, new) = self.graph.rows().nodes.split_at(before);
-            written(StixPart::Nodes(chunk * CHUNK), new);
         }
-        for (chunk, edges) in plan.relationships.chunks(CHUNK).enumerate() {
-            let before = self.graph.rows().edges.len();
+        for edges in plan.relationships.chunks(CHUNK) {
             self.edges(edges, plan.default_tlp).await?;
-            let (_, new) = self.graph.rows().edges.split_at(before);
-            written(StixPart::Edges(chunk * CHUNK), new);
         }
         for objects in plan.supporting.chunks(CHUNK) {
             self.definitions(objects).await?;
@@ -205,7 +184,6 @@ impl Ingest<'_> {
             silent: done.silent,
             left_out: done.left_out,
             written,
-            unplanned: done.unplanned,
             reviewed: done.reviewed,
         })
     }

@@ -117,14 +117,7 @@ async fn filled(url: &str) -> (Store, Uuid) {
     let (store, tenant) = (open(url).await, Uuid::new_v4());
     let (plan, ingested) = (plan(3), entry(tenant, "ingest"));
     let origin = origin(&store, tenant).await;
-    let done = store.ingest_stix(
-        tenant,
-        &plan,
-        &origin,
-        clock::now(),
-        |_, _| ingested.clone(),
-        |_, _| (),
-    );
+    let done = store.ingest_stix(tenant, &plan, &origin, clock::now(), |_, _| ingested.clone());
     done.await.unwrap();
     let session = SessionRecord {
         session: RecallSession {

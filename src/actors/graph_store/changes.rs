@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::documents;
 use crate::actors::indexed_store::{DocumentPage, Source};
+use crate::capacity::run_heavy;
 use crate::domain::error::DomainError;
 use crate::search::{IndexDoc, WorkspaceIndex};
 use crate::store::{Change, Store, StoredEdge, StoredPassage};
@@ -32,46 +33,64 @@ impl Source for Nodes {
         let Some(last) = changes.last else {
             return Ok(None);
         };
-        let ids = changes.nodes.iter().filter(|change| !known(change));
-        let ids: Vec<Uuid> = ids.map(|change| change.id).collect();
-        let nodes = self.store.nodes_to_index(ws, &ids).await?;
-        // Nodes rewritten since then come with a later page.
-        let nodes = nodes.iter().filter(|stored| stored.rev <= last);
-        let made_of = self.store.ids_of(ws);
-        let docs = nodes.map(|stored| documents::of_stored(made_of, stored));
-        let mut docs: Vec<IndexDoc> = docs.collect();
-        let edges = changes.edges.into_iter().filter(|change| !known(change));
-        docs.extend(self.edges_of(ws, edges.collect(), target).await?);
+        let of_nodes = changes.nodes.iter().filter(|change| !known(change));
+        let of_nodes: Vec<Uuid> = of_nodes.map(|change| change.id).collect();
+        let of_edges = changes.edges.into_iter().filter(|change| !known(change));
+        let of_edges: Vec<Change> = of_edges.collect();
+        let docs = self.docs_of(ws, (&of_nodes, of_edges), last, target).await?;
         Ok(Some(DocumentPage { docs, last }))
     }
 }
 
 impl Nodes {
-    /// Edges and passages as they are now; the removal of those that are gone.
-    async fn edges_of(
+    /// Nodes, edges and passages as they are now; the removal of edges that are gone or not in force. Nodes that were
+    /// written after `last` come with that write.
+    pub(super) async fn docs_of(
         &self,
         ws: Uuid,
-        edges: Vec<Change>,
+        (nodes, edges): (&[Uuid], Vec<Change>),
+        last: u64,
         target: &WorkspaceIndex,
     ) -> Result<Vec<IndexDoc>, DomainError> {
+        let nodes = self.store.nodes_to_index(ws, nodes).await?;
         let ids: Vec<Uuid> = edges.iter().map(|change| change.id).collect();
         let (stored, passages) = self.with_texts(ws, &ids).await?;
-        let mut stored: HashMap<Uuid, _> = stored.into_iter().map(|stored| (stored.id, stored)).collect();
-        let mut passages: HashMap<Uuid, _> = passages
-            .into_iter()
-            .map(|passage| (passage.id, passage))
+        // What has never been indexed need not be removed.
+        let found: HashSet<Uuid> = stored
+            .iter()
+            .map(|edge| edge.id)
+            .chain(passages.iter().map(|one| one.id))
             .collect();
-        let doc = |Change { id, rev }: Change| match (stored.remove(&id), passages.remove(&id)) {
-            (Some(edge), _) => Some(documents::of_edge(edge, rev)),
-            (None, Some(passage)) => Some(documents::of_passage(passage, rev)),
-            // What has never been indexed need not be removed.
-            (None, None) => target.contains(id, 0).then(|| IndexDoc::removal(id, rev)),
-        };
-        Ok(edges.into_iter().filter_map(doc).collect())
+        let gone = |change: &&Change| !found.contains(&change.id) && target.contains(change.id, 0);
+        let gone: Vec<IndexDoc> = edges
+            .iter()
+            .filter(gone)
+            .map(|change| IndexDoc::removal(change.id, change.rev))
+            .collect();
+        let made_of = self.store.ids_of(ws);
+        let revs: HashMap<Uuid, u64> = edges.iter().map(|change| (change.id, change.rev)).collect();
+        let rev_of = move |id: &Uuid| revs.get(id).copied().unwrap_or(last);
+        run_heavy(Some(ws), move || {
+            let nodes = nodes.iter().filter(|stored| stored.rev <= last);
+            let mut docs: Vec<IndexDoc> = nodes
+                .map(|stored| documents::of_stored(made_of, stored))
+                .collect();
+            docs.extend(stored.into_iter().map(|edge| {
+                let rev = rev_of(&edge.id);
+                documents::of_edge(edge, rev)
+            }));
+            docs.extend(passages.into_iter().map(|passage| {
+                let rev = rev_of(&passage.id);
+                documents::of_passage(passage, rev)
+            }));
+            docs.extend(gone);
+            Ok(docs)
+        })
+        .await
     }
 
     /// The edges in force and the other passages that have these ids.
-    pub(super) async fn with_texts(
+    async fn with_texts(
         &self,
         ws: Uuid,
         ids: &[Uuid],

@@ -1,13 +1,11 @@
 //! Converts nodes, and texts about them, to documents of the search index.
 
-use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::question::{Kind, relationship_code};
-use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
 use crate::search::{Ends, Facts, IndexDoc, Relation};
 use crate::store::{StoredEdge, StoredNode, StoredPassage};
@@ -42,25 +40,6 @@ pub(super) fn of_stored(ids: WorkspaceIds, stored: &StoredNode) -> IndexDoc {
     facts.into_doc()
 }
 
-/// The document of a STIX object that was written at this time: a newer version counts as ingested anew.
-pub(super) fn of_stix(ids: WorkspaceIds, (rev, now): (u64, DateTime<Utc>), node: &StixNode) -> IndexDoc {
-    // The planner wrote this JSON, so it parses.
-    let properties = serde_json::from_str(&node.properties).unwrap_or_default();
-    let facts = DocumentParts {
-        ids,
-        id: ids.node(&node.stix_id),
-        rev,
-        node_type: node.node_type,
-        status: node.status,
-        tlp: node.tlp,
-        facts: Facts::of(&node.source, node.confidence, now),
-        name: &node.name,
-        description: &node.description,
-        properties: &properties,
-    };
-    facts.into_doc()
-}
-
 /// The document of an edge.
 pub(super) fn of_edge(edge: StoredEdge, rev: u64) -> IndexDoc {
     let relation = Relation {
@@ -76,20 +55,6 @@ pub(super) fn of_edge(edge: StoredEdge, rev: u64) -> IndexDoc {
 pub(super) fn of_passage(passage: StoredPassage, rev: u64) -> IndexDoc {
     let ends = Ends::of(passage.source, passage.target);
     IndexDoc::passage(passage.id, rev, passage.tlp, ends, passage.text)
-}
-
-/// The document of a relationship that was just written; the removal of an earlier one if it is not in force.
-pub(super) fn of_relationship(ids: WorkspaceIds, id: Uuid, rev: u64, edge: &StixRelationship) -> IndexDoc {
-    if !edge.active {
-        return IndexDoc::removal(id, rev);
-    }
-    let relation = Relation {
-        ends: Ends::of(ids.node(&edge.source_ref), ids.node(&edge.target_ref)),
-        tlp: edge.tlp,
-        code: relationship_code(&edge.relationship),
-        confidence: edge.confidence,
-    };
-    IndexDoc::relationship(id, rev, relation, edge.passage.clone())
 }
 
 struct DocumentParts<'a> {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::{GraphCore, NODES_PER_PAGE};
-use super::documents;
 use super::ingest::BULK;
 use crate::actors::indexed_store::WorkspaceState;
 use crate::actors::indexed_store::index_error;
@@ -24,7 +23,7 @@ use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, KeyHit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
-use crate::store::{DraftsWrite, GraphWritten};
+use crate::store::{Change, DraftsWrite, GraphWritten};
 
 /// Cosine similarity from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
@@ -263,26 +262,23 @@ impl GraphCore {
         })
     }
 
-    /// Indexes the nodes, edges and passages that a revision changed, page by page.
+    /// Indexes the nodes, edges and passages that a write changed, page by page.
     pub(super) async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, written: &GraphWritten) {
         let GraphWritten { rev, rows } = written;
-        let (rev, nodes, edges) = (*rev, &rows.nodes, &rows.edges);
-        let of_nodes = nodes.chunks(NODES_PER_PAGE).map(|page| (page, [].as_slice()));
-        let of_edges = edges.chunks(NODES_PER_PAGE).map(|page| ([].as_slice(), page));
+        let rev = *rev;
+        let of_nodes = rows
+            .nodes
+            .chunks(NODES_PER_PAGE)
+            .map(|page| (page, [].as_slice()));
+        let of_edges = rows
+            .edges
+            .chunks(NODES_PER_PAGE)
+            .map(|page| ([].as_slice(), page));
         let pages: Vec<(&[Uuid], &[Uuid])> = of_nodes.chain(of_edges).collect();
-        let ids = self.graph.store.ids_of(ws);
         let pages = pages.into_iter().map(|(nodes, edges)| async move {
-            let nodes = self.graph.store.nodes_to_index(ws, nodes).await?;
-            let (edges, passages) = self.graph.source.with_texts(ws, edges).await?;
-            let docs = move || {
-                let nodes = nodes.iter().map(|stored| documents::of_stored(ids, stored));
-                let edges = edges.into_iter().map(|edge| documents::of_edge(edge, rev));
-                let passages = passages
-                    .into_iter()
-                    .map(|passage| documents::of_passage(passage, rev));
-                Ok(nodes.chain(edges).chain(passages).collect())
-            };
-            run_heavy(Some(ws), docs).await
+            let target = self.graph.open_index(ws).await?;
+            let edges = edges.iter().map(|id| Change { id: *id, rev }).collect();
+            self.graph.source.docs_of(ws, (nodes, edges), rev, &target).await
         });
         self.graph.index_revision(ws, state, rev, pages).await;
     }

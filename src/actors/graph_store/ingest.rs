@@ -4,13 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::changes::Nodes;
-use super::core::{GraphCore, NODES_PER_PAGE};
-use super::doc_prefetch::{DocPrefetch, PreparedDocs};
-use super::documents;
+use super::core::GraphCore;
 use crate::actors::indexed_store::{Turn, WorkspaceState};
 use crate::actors::worker::{Access, Work};
 use crate::capacity::run_heavy;
@@ -20,15 +17,11 @@ use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::ingest_result::IngestResult;
 use crate::domain::principal::Principal;
-use crate::domain::stix::ingest::{
-    self, Markings, SkipReport, StixDefaults, StixNode, StixPlan, StixPlanning, StixRelationship,
-};
+use crate::domain::stix::ingest::{self, Markings, SkipReport, StixDefaults, StixPlan, StixPlanning};
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
-use crate::search::{IndexDoc, WorkspaceIndex};
-use crate::store::{
-    RemarkedObjects, ReviewOutcome, RiseProgress, RowIds, StixIngestOutcome, StixOrigin, StixPart,
-};
+use crate::search::WorkspaceIndex;
+use crate::store::{RemarkedObjects, ReviewOutcome, RiseProgress, StixIngestOutcome, StixOrigin};
 
 /// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
@@ -121,14 +114,12 @@ impl GraphCore {
         let state = self.graph.state(ws);
         let (plan, now) = (Arc::new(plan), clock::now());
         origin.known = Some(find_known((ws, self.graph.store.ids_of(ws)), index, Arc::clone(&plan)).await?);
-        let ahead = self.prefetch_documents(ws, &plan, now);
-        let written = |part: StixPart, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
             let mut turn = self.graph.turn(ws, &state).await?;
             let done = loop {
                 origin.after = turn.after();
                 let store = &self.graph.store;
-                match store.ingest_stix(ws, &plan, &origin, now, audit, written).await {
+                match store.ingest_stix(ws, &plan, &origin, now, audit).await {
                     Ok(done) => break done,
                     Err(error) => turn.plan_again(error).await?,
                 }
@@ -146,19 +137,12 @@ impl GraphCore {
             silent,
             left_out,
             written,
-            unplanned,
             reviewed,
         } = done;
-        let rev = written.rev;
-        let made = match ahead {
-            Some(ahead) => ahead.end().await,
-            None => PreparedDocs::new(),
-        };
         let conflicts = plan.conflicts.warnings();
-        // Nothing else holds the plan by now, so nothing is copied.
-        let (nodes, relationships) = Arc::unwrap_or_clone(plan).into_indexed();
-        let written = Written::of(written.rows, unplanned);
-        let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), written);
+        // Nothing is retried from here on, so a large request releases its memory before the index needs some.
+        drop(plan);
+        let indexed = self.index_stored(ws, &state, &written);
         tokio::join!(indexed, self.graph.chain(audit(&result, &skipped)));
         Ok(IngestOutcome {
             result,
@@ -172,90 +156,6 @@ impl GraphCore {
             remarked: self.index_remarked(ws, &state, remarked).await?,
             reviewed,
         })
-    }
-
-    /// Starts making the documents of a bundle, unless embedding them means waiting for a remote model.
-    fn prefetch_documents(&self, ws: Uuid, plan: &Arc<StixPlan>, now: DateTime<Utc>) -> Option<DocPrefetch> {
-        let ids = self.graph.store.ids_of(ws);
-        let begin = || DocPrefetch::begin(Arc::clone(&self.graph.index), (ws, ids), Arc::clone(plan), now);
-        (!self.graph.remote_model()).then(begin)
-    }
-
-    /// Indexes the nodes and texts of a bundle that were written; each page frees its objects' memory.
-    async fn index_planned(
-        &self,
-        ws: Uuid,
-        state: &WorkspaceState,
-        (rev, now): (u64, DateTime<Utc>),
-        (mut nodes, mut edges, mut made): (Vec<StixNode>, Vec<StixRelationship>, PreparedDocs),
-        written: Written,
-    ) {
-        let Written {
-            nodes: touched,
-            edges: texts,
-            unplanned,
-        } = written;
-        let mut unplanned = Some(unplanned);
-        let ids = self.graph.store.ids_of(ws);
-        edges.retain(|edge| texts.contains(&ids.edge(&edge.stix_id)));
-        let of_nodes = nodes.len().div_ceil(NODES_PER_PAGE);
-        let pages = (0..of_nodes + edges.len().div_ceil(NODES_PER_PAGE)).map(|page| {
-            let mut done = Vec::new();
-            let (mut page_nodes, mut page_edges) = (Vec::new(), Vec::new());
-            if page < of_nodes {
-                for node in last_of(&mut nodes) {
-                    let id = ids.node(&node.stix_id);
-                    match made.remove(&id) {
-                        _ if !touched.contains(&id) => {}
-                        Some(doc) => done.push(IndexDoc { rev, ..doc }),
-                        None => page_nodes.push(node),
-                    }
-                }
-            } else {
-                for edge in last_of(&mut edges) {
-                    let id = ids.edge(&edge.stix_id);
-                    match made.remove(&id) {
-                        Some(doc) => done.push(IndexDoc { rev, ..doc }),
-                        None => page_edges.push((id, edge)),
-                    }
-                }
-            }
-            let rows = unplanned.take().unwrap_or_default();
-            async move {
-                let mut of_rows = self.docs_of_rows(ws, rev, rows).await?;
-                let docs = run_heavy(Some(ws), move || {
-                    let nodes = page_nodes.iter();
-                    done.extend(nodes.map(|node| documents::of_stix(ids, (rev, now), node)));
-                    let edges = page_edges.iter();
-                    done.extend(edges.map(|(id, edge)| documents::of_relationship(ids, *id, rev, edge)));
-                    Ok(done)
-                });
-                of_rows.extend(docs.await?);
-                Ok(of_rows)
-            }
-        });
-        self.graph.index_revision(ws, state, rev, pages).await;
-    }
-
-    /// The documents of rows that are not as they were planned.
-    async fn docs_of_rows(&self, ws: Uuid, rev: u64, rows: RowIds) -> Result<Vec<IndexDoc>, DomainError> {
-        if rows == RowIds::default() {
-            return Ok(Vec::new());
-        }
-        let (mut docs, ids) = (Vec::new(), self.graph.store.ids_of(ws));
-        for page in rows.nodes.chunks(NODES_PER_PAGE) {
-            let nodes = self.graph.store.nodes_to_index(ws, page).await?;
-            docs.extend(nodes.iter().map(|stored| documents::of_stored(ids, stored)));
-        }
-        for page in rows.edges.chunks(NODES_PER_PAGE) {
-            let edges = self.graph.store.edges_to_index(ws, page).await?;
-            let found: HashSet<Uuid> = edges.iter().map(|edge| edge.id).collect();
-            docs.extend(edges.into_iter().map(|edge| documents::of_edge(edge, rev)));
-            // One that is not in force is not searchable.
-            let gone = page.iter().filter(|id| !found.contains(*id));
-            docs.extend(gone.map(|id| IndexDoc::removal(*id, rev)));
-        }
-        Ok(docs)
     }
 
     /// Re-marks the objects that wait for these markings, where the markings are defined, and those whose markings state
@@ -383,29 +283,6 @@ impl GraphCore {
     }
 }
 
-/// The rows that an ingest wrote.
-struct Written {
-    /// Nodes and edges that are as they were planned.
-    nodes: HashSet<Uuid>,
-    edges: HashSet<Uuid>,
-    /// The others.
-    unplanned: RowIds,
-}
-
-impl Written {
-    fn of(rows: RowIds, unplanned: RowIds) -> Self {
-        let others = |all: Vec<Uuid>, without: &[Uuid]| -> HashSet<Uuid> {
-            let without: HashSet<&Uuid> = without.iter().collect();
-            all.into_iter().filter(|id| !without.contains(id)).collect()
-        };
-        Self {
-            nodes: others(rows.nodes, &unplanned.nodes),
-            edges: others(rows.edges, &unplanned.edges),
-            unplanned,
-        }
-    }
-}
-
 /// The nodes and edges of a plan that the index knows.
 async fn find_known(
     (ws, ids): (Uuid, WorkspaceIds),
@@ -418,11 +295,6 @@ async fn find_known(
         Ok(nodes.chain(edges).filter(|id| index.contains(*id, 0)).collect())
     })
     .await
-}
-
-/// Takes the last page of objects.
-fn last_of<T>(objects: &mut Vec<T>) -> Vec<T> {
-    objects.split_off(objects.len().saturating_sub(NODES_PER_PAGE))
 }
 
 /// The audit entry of an ingest, or of a commit after review.

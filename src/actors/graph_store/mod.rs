@@ -9,7 +9,6 @@ mod changes;
 mod core;
 mod demo;
 mod detail;
-mod doc_prefetch;
 mod documents;
 mod drafts;
 mod export;

@@ -199,7 +199,6 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
                 },
                 clock::now(),
                 |_, _| entry.clone(),
-                |_, _| (),
             )
             .await
             .unwrap();

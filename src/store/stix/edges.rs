@@ -115,7 +115,6 @@ impl Ingest<'_> {
         writes: &mut EdgeWrites<'_>,
     ) -> Result<(), StoreError> {
         self.done.result.edges_updated += updated;
-        self.done.unplanned.edges.push(key(&known.id)?);
         self.tx.charge(size::of_edge(edge))?;
         let left = known.changed_at.max(known.modified);
         let held = self.held_rises(&known.id, known.held_by.as_deref(), level)?;
@@ -179,14 +178,6 @@ impl Ingest<'_> {
         default_tlp: Tlp,
         writes: &mut EdgeWrites<'_>,
     ) -> Result<EdgeRow, StoreError> {
-        let is_usual = |end: &End, stix_id: &str| end.node == self.ids.node(stix_id);
-        let as_planned = id == self.ids.edge(&edge.stix_id)
-            && level == edge.tlp
-            && is_usual(source, &edge.source_ref)
-            && is_usual(target, &edge.target_ref);
-        if !as_planned {
-            self.done.unplanned.edges.push(id);
-        }
         let row = record("edge", id);
         let held = MarkedObject {
             stix_id: &edge.stix_id,

@@ -105,7 +105,6 @@ impl Ingest<'_> {
         writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
         self.done.result.nodes_updated += 1;
-        self.done.unplanned.nodes.push(known.key()?);
         self.tx.charge(size::of_node(node))?;
         let (evidence, held_by) = (record("evidence", original), known.held_by.as_deref());
         let held = self.held_rises(&evidence, held_by, level)?;
@@ -189,9 +188,6 @@ impl Ingest<'_> {
         };
         self.hold(held, &source.id, default_tlp, &mut writes.held)?;
         self.placed.insert(usual, id);
-        if id != usual || level != node.tlp {
-            self.done.unplanned.nodes.push(id);
-        }
         writes.evidence.push(source);
         Ok((row, source_id))
     }

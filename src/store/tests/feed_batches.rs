@@ -133,14 +133,7 @@ impl Scene {
         };
         let audit = entry(self.ws, "feed.commit");
         self.store
-            .ingest_stix(
-                self.ws,
-                &plan,
-                &origin,
-                clock::now(),
-                |_, _| audit.clone(),
-                |_, _| (),
-            )
+            .ingest_stix(self.ws, &plan, &origin, clock::now(), |_, _| audit.clone())
             .await
     }
 

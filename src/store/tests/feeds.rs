@@ -132,7 +132,7 @@ async fn bring(store: &Store, ws: Uuid, feed: Option<Uuid>, objects: Vec<Value>)
         feed,
         ..origin(store, ws).await
     };
-    let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
+    let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone());
     done.await.unwrap()
 }
 

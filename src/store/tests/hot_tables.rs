@@ -31,7 +31,7 @@ async fn fields(db: &Database, table: &str) -> Vec<String> {
 pub(super) async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> (u64, u64) {
     let audit = entry(ws, "ingest");
     let origin = origin(store, ws).await;
-    let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
+    let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone());
     let result = done.await.unwrap().result;
     (
         result.nodes_created + result.edges_created,

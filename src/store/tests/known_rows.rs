@@ -56,7 +56,7 @@ async fn ingested(
             known: known.clone(),
             ..origin(store, ws).await
         };
-        let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
+        let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone());
         results.push(done.await.unwrap().result);
     }
     let mut counts = Vec::new();

@@ -119,7 +119,7 @@ fn no_note_of_an_older_store_is_missed() {
         drop(db);
 
         let store = open(&url).await;
-        let newest = notes.last().unwrap().1 + 1;
+        let newest = store.last_write(ws).await.unwrap();
         for (_, checkpoint) in notes.iter().step_by(700).chain([&(ws, 0), &(ws, newest)]) {
             let (found, last) = after(&store, ws, *checkpoint).await;
             let later = notes.iter().filter(|(_, rev)| rev > checkpoint);

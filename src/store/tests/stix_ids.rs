@@ -47,7 +47,7 @@ async fn send(store: &Store, ws: Uuid, year: u32, (tlp, highest): (Tlp, Tlp)) ->
         ..origin(store, ws).await
     };
     let audit = entry(ws, "ingest");
-    let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
+    let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone());
     let result = done.await.unwrap().result;
     [
         result.nodes_created,

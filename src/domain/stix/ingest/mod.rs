@@ -31,7 +31,6 @@ pub use super::skip_report::{
 use crate::domain::kinds::StixRow;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::packing::pack;
-use crate::domain::passage::passage_of;
 use crate::domain::tlp::Tlp;
 
 /// Maximum length of a single string in an object, in bytes.
@@ -90,8 +89,6 @@ pub struct StixRelationship {
     pub earlier: Option<Tlp>,
     pub confidence: f64,
     pub active: bool,
-    /// Its description as a passage of the search index, if the relationship is in force.
-    pub passage: Option<String>,
     /// The packed object.
     pub raw: Vec<u8>,
     /// Its undefined markings.
@@ -143,11 +140,6 @@ impl StixPlan {
     fn skip_invalid(&mut self, size: SkippedSize, kind: &str, id: &str, reason: String) {
         self.skipped.add_invalid(kind, id, reason.clone());
         self.skips.add_invalid(size, kind, id, reason);
-    }
-
-    /// The nodes and relationships to index; frees the rest.
-    pub fn into_indexed(self) -> (Vec<StixNode>, Vec<StixRelationship>) {
-        (self.nodes, self.relationships)
     }
 }
 
@@ -306,7 +298,6 @@ impl Planner {
         let raw = &checked.raw;
         let part = |key: &str| text(raw, key).unwrap_or_default().to_owned();
         let active = !(flag(raw, "revoked") || flag(raw, "x_mitre_deprecated"));
-        let passage = text(raw, "description").filter(|_| active).and_then(passage_of);
         StixRelationship {
             stix_id: part("id"),
             modified: modified_of(raw).unwrap_or(self.defaults.now),
@@ -314,7 +305,6 @@ impl Planner {
             source_ref: part("source_ref"),
             target_ref: part("target_ref"),
             active,
-            passage,
             tlp: checked.tlp,
             stated: checked.stated,
             earlier: checked.earlier,

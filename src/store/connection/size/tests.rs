@@ -130,7 +130,7 @@ async fn ingest(
         ..StixOrigin::default()
     };
     store
-        .ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ())
+        .ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone())
         .await
 }
 
