@@ -80,7 +80,11 @@ fn what_an_older_store_wrote_is_known_by_its_writes() {
         assert_eq!(revs(before), [first; 33]);
         let first_number = store.last_write(ws).await.unwrap();
         assert!(first_number > second);
-        assert_eq!(revs(after), [first_number; 7], "it repeats what is two minutes old");
+        assert_eq!(
+            revs(after),
+            [first_number; 7],
+            "it repeats what is two minutes old"
+        );
         let third = write(&store, ws, &tools(1, 2022)).await;
         assert_eq!(third, first_number + 1);
         assert_eq!(
