@@ -37,19 +37,20 @@ impl Source for Nodes {
         let of_nodes: Vec<Uuid> = of_nodes.map(|change| change.id).collect();
         let of_edges = changes.edges.into_iter().filter(|change| !known(change));
         let of_edges: Vec<Change> = of_edges.collect();
-        let docs = self.docs_of(ws, (&of_nodes, of_edges), last, target).await?;
+        let mut docs = self.docs_of(ws, (&of_nodes, of_edges), target).await?;
+        // Nodes rewritten since then come with a later page.
+        docs.retain(|doc| doc.rev <= last);
         Ok(Some(DocumentPage { docs, last }))
     }
 }
 
 impl Nodes {
-    /// Nodes, edges and passages as they are now; the removal of edges that are gone or not in force. Nodes that were
-    /// written after `last` come with that write.
+    /// Nodes, edges and passages as they are now, whoever wrote them last; the removal of edges that are gone or not in
+    /// force.
     pub(super) async fn docs_of(
         &self,
         ws: Uuid,
         (nodes, edges): (&[Uuid], Vec<Change>),
-        last: u64,
         target: &WorkspaceIndex,
     ) -> Result<Vec<IndexDoc>, DomainError> {
         let nodes = self.store.nodes_to_index(ws, nodes).await?;
@@ -69,10 +70,10 @@ impl Nodes {
             .collect();
         let made_of = self.store.ids_of(ws);
         let revs: HashMap<Uuid, u64> = edges.iter().map(|change| (change.id, change.rev)).collect();
-        let rev_of = move |id: &Uuid| revs.get(id).copied().unwrap_or(last);
+        let rev_of = move |id: &Uuid| revs.get(id).copied().unwrap_or(0);
         run_heavy(Some(ws), move || {
-            let nodes = nodes.iter().filter(|stored| stored.rev <= last);
             let mut docs: Vec<IndexDoc> = nodes
+                .iter()
                 .map(|stored| documents::of_stored(made_of, stored))
                 .collect();
             docs.extend(stored.into_iter().map(|edge| {

@@ -278,7 +278,7 @@ impl GraphCore {
         let pages = pages.into_iter().map(|(nodes, edges)| async move {
             let target = self.graph.open_index(ws).await?;
             let edges = edges.iter().map(|id| Change { id: *id, rev }).collect();
-            self.graph.source.docs_of(ws, (nodes, edges), rev, &target).await
+            self.graph.source.docs_of(ws, (nodes, edges), &target).await
         });
         self.graph.index_revision(ws, state, rev, pages).await;
     }

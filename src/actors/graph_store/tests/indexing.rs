@@ -11,10 +11,11 @@ use crate::actors::graph_store::core::NODES_PER_PAGE;
 use crate::actors::graph_store::documents;
 use crate::actors::worker::Work;
 use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::principal::Principal;
-use crate::domain::stix::ingest::StixDefaults;
+use crate::domain::stix::ingest::{self, StixDefaults};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, IndexDoc, Mode};
 use crate::store::StixOrigin;
@@ -184,5 +185,37 @@ fn filters_see_the_same_after_a_second_version_and_a_rebuild() {
                 assert_eq!(passing(core, ws, &given).await, found, "{which}: {given:?}");
             }
         }
+    });
+}
+
+#[test]
+fn a_write_is_searchable_although_a_later_one_changed_its_node_before_it_was_indexed() {
+    run(async {
+        let store = open().await;
+        let (core, by) = (graph(&store), analyst());
+        let ws = by.workspace.id;
+        core.graph.index_of(ws).await.unwrap();
+        let state = core.graph.state(ws);
+        let defaults = StixDefaults {
+            tlp: Tlp::Green,
+            confidence: 0.5,
+            now: clock::now(),
+        };
+        let mut first = None;
+        for (after, year) in [(0, 2021), (1, 2022)] {
+            let plan = ingest::plan(tools(1, year).into(), defaults, ingest::Markings::new());
+            let origin = StixOrigin {
+                after,
+                ..StixOrigin::default()
+            };
+            let audit = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
+            let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone());
+            let written = done.await.unwrap().written;
+            state.record_durable(written.rev);
+            first.get_or_insert(written);
+        }
+        // The first write answers, and the second is not indexed yet.
+        core.index_stored(ws, &state, &first.unwrap()).await;
+        assert_eq!(names(&core, &by, "Heron0").await, ["Heron0"]);
     });
 }
