@@ -11,7 +11,6 @@ use crate::domain::memory::digest::Digest;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::note::{self, Note, domain_of};
 use crate::domain::memory::tier::Tier;
-use crate::domain::node::NodeStatus;
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{EdgeRow, NodeRow, corrupt, key, record};
 
@@ -123,26 +122,15 @@ impl NoteRowBuilder {
         let properties =
             json!({"entity_type": key.entity_type, "entity_value": key.value, "aliases": aliases});
         NodeRow {
-            id: record("node", entity.id),
-            ws: self.ws,
             node_type: key.node_type().as_str().into(),
             name: name.clone(),
-            description: String::new(),
-            source: String::new(),
             source_type: ENTITY_SOURCE.into(),
             tlp_rank: i64::from(Tlp::White.rank()),
             confidence: *confidence,
             properties: properties.to_string(),
-            status: NodeStatus::Active.as_str().into(),
-            evidence: Vec::new(),
-            evidence_tlp: Vec::new(),
-            stix_evidence: None,
-            modified: None,
-            held_by: None,
-            feeds: None,
-            changed_at: None,
             rev: self.stamp,
             ingested_at: self.now,
+            ..NodeRow::empty(self.ws, entity.id)
         }
     }
 
