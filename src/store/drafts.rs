@@ -257,6 +257,7 @@ impl DraftsTransaction<'_> {
             held_by: None,
             feeds: None,
             changed_at: None,
+            beside: None,
             created_at: self.write.now,
         }
     }

@@ -76,6 +76,8 @@ pub(super) struct EdgeRow {
     pub feeds: Option<Vec<Uuid>>,
     /// When what an export shows of it was last changed here; `None` if it is as it was received or made.
     pub changed_at: Option<DateTime<Utc>>,
+    /// The row of the same relationship beside which this one stands; `None` for that row itself.
+    pub beside: Option<RecordId>,
     pub created_at: DateTime<Utc>,
 }
 

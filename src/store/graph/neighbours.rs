@@ -1,6 +1,9 @@
 //! Neighbours of a node. Every query filters by workspace, marking and status of the relationship and of both ends
 //! before it ranks and limits, so that hidden rows never displace visible ones.
 
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
@@ -45,6 +48,15 @@ pub struct Page {
 #[derive(Debug, SurrealValue)]
 struct RankedRow {
     id: RecordId,
+}
+
+/// A row of a relationship that has several.
+#[derive(Debug, SurrealValue)]
+struct RelationshipVersion {
+    id: RecordId,
+    beside: Option<RecordId>,
+    tlp_rank: i64,
+    modified: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -111,8 +123,8 @@ impl Store {
         })
     }
 
-    /// A page of a node's active relationships, the most confident first, and whether there are more. The caller must
-    /// check access to the node itself.
+    /// A page of a node's active relationships, the most confident first, and whether there are more. Of several
+    /// versions of one, it holds what an export would. The caller must check access to the node itself.
     pub async fn relationships_of(
         &self,
         ws: Uuid,
@@ -120,17 +132,44 @@ impl Store {
         (highest, include_rejected): (Tlp, bool),
         page: Page,
     ) -> Result<(Vec<NodeRelationship>, bool), DomainError> {
-        // One row more than the page tells whether there are more.
+        let (mut rows, versions) = self
+            .relationship_rows(ws, node, (highest, include_rejected), (page, &[]))
+            .await?;
+        let others = superseded(versions)?;
+        if !others.is_empty() {
+            let page = (page, others.as_slice());
+            (rows, _) = self
+                .relationship_rows(ws, node, (highest, include_rejected), page)
+                .await?;
+        }
+        let more = rows.len() > page.limit as usize;
+        rows.truncate(page.limit as usize);
+        let rows = rows.into_iter().map(NeighbourEdgeRow::into_relationship);
+        Ok((rows.collect::<Result<_, _>>()?, more))
+    }
+
+    /// A page of a node's relationships without some, and a row more if there are more. And the rows of those
+    /// relationships that have several.
+    async fn relationship_rows(
+        &self,
+        ws: Uuid,
+        node: Uuid,
+        (highest, include_rejected): (Tlp, bool),
+        (page, without): (Page, &[RecordId]),
+    ) -> Result<(Vec<NeighbourEdgeRow>, Vec<RelationshipVersion>), DomainError> {
+        let fields = "id, relationship, confidence, tlp_rank, modified, beside";
         let query = format!(
-            "LET $outgoing = SELECT id, relationship, confidence, tlp_rank, true AS outgoing, out AS other \
+            "LET $outgoing = SELECT {fields}, true AS outgoing, out AS other \
                  FROM $node->edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest; \
-             LET $incoming = SELECT id, relationship, confidence, tlp_rank, false AS outgoing, in AS other \
+             LET $incoming = SELECT {fields}, false AS outgoing, in AS other \
                  FROM $node<-edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest AND in != $node; \
-             LET $edges = array::concat($outgoing, $incoming); \
+             LET $edges = SELECT * FROM array::concat($outgoing, $incoming) WHERE \
+                 other.ws = $ws AND other.tlp_rank <= $highest AND other.status IN $statuses; \
              SELECT id, relationship, confidence, tlp_rank, outgoing, other, other.name AS other_name, \
                  other.node_type AS other_type, other.tlp_rank AS other_rank FROM $edges \
-                 WHERE other.ws = $ws AND other.tlp_rank <= $highest AND other.status IN $statuses \
-                 ORDER BY confidence DESC, id LIMIT {} START {}",
+                 WHERE id NOT IN $without ORDER BY confidence DESC, id LIMIT {} START {}; \
+             LET $first = SELECT VALUE beside FROM $edges WHERE beside != NONE; \
+             SELECT id, beside, tlp_rank, modified FROM $edges WHERE beside != NONE OR id IN $first",
             u64::from(page.limit) + 1,
             page.offset
         );
@@ -141,14 +180,30 @@ impl Store {
             .bind(("ws", ws))
             .bind(("highest", i64::from(highest.rank())))
             .bind(("statuses", statuses(include_rejected)))
+            .bind(("without", without.to_vec()))
             .await
             .map_err(failed(READ))?;
-        let mut rows: Vec<NeighbourEdgeRow> = response.take(3).map_err(failed(READ))?;
-        let more = rows.len() > page.limit as usize;
-        rows.truncate(page.limit as usize);
-        let rows = rows.into_iter().map(NeighbourEdgeRow::into_relationship);
-        Ok((rows.collect::<Result<_, _>>()?, more))
+        let rows: Vec<NeighbourEdgeRow> = response.take(3).map_err(failed(READ))?;
+        let versions: Vec<RelationshipVersion> = response.take(5).map_err(failed(READ))?;
+        Ok((rows, versions))
     }
+}
+
+/// The rows that don't stand for their relationship: of each all but the strictest, and the newest of those.
+fn superseded(mut versions: Vec<RelationshipVersion>) -> Result<Vec<RecordId>, DomainError> {
+    versions.sort_by(|one, other| {
+        let order = |version: &RelationshipVersion| (version.tlp_rank, version.modified);
+        order(other).cmp(&order(one))
+    });
+    let mut standing = HashSet::new();
+    let mut others = Vec::new();
+    for version in versions {
+        let first = version.beside.as_ref().unwrap_or(&version.id);
+        if !standing.insert(key(first)?) {
+            others.push(version.id);
+        }
+    }
+    Ok(others)
 }
 
 impl NeighbourEdgeRow {

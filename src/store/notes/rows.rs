@@ -155,6 +155,7 @@ impl NoteRowBuilder {
             held_by: None,
             feeds: None,
             changed_at: None,
+            beside: None,
             created_at: relation.created_at,
         }
     }

@@ -90,7 +90,9 @@ impl StixRows {
         (source, target): (Uuid, Uuid),
         level: Tlp,
     ) -> EdgeRow {
+        let first = record("edge", self.ids.edge(&edge.stix_id));
         EdgeRow {
+            beside: (id != first).then_some(first),
             id,
             source: record("node", source),
             target: record("node", target),

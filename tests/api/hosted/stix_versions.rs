@@ -415,6 +415,48 @@ fn a_row_beside_a_hidden_one_is_the_object_for_whoever_sees_it() {
 }
 
 #[test]
+fn a_relationship_of_two_versions_is_listed_once() {
+    run(async {
+        let app = TestApp::shared().await;
+        let client = &app.admin;
+        let (group, kit) = (
+            stix::object("malware", "Dipper"),
+            stix::object("tool", "Dipper kit"),
+        );
+        let tie = stix::relationship(&group, "uses", &kit);
+        let version = |year: u32, level: usize, confidence: u32| {
+            let change = json!({"x_mitre_tlp": LEVELS[level], "confidence": confidence});
+            stix::version(&tie, year, change)
+        };
+        let listed = async |name: &str| {
+            let answer = client.search_with(name, &[]).await;
+            let results = answer["results"].as_array().unwrap();
+            let node = results.iter().find(|node| node["name"] == name).unwrap();
+            let detail = client
+                .get(&format!("/api/nodes/{}", text(node, "id")))
+                .await
+                .expect(200)
+                .await;
+            let list = detail["relationships"].as_array().unwrap().clone();
+            let list = list.iter().map(|tie| tie["confidence"].as_f64().unwrap());
+            list.collect::<Vec<_>>()
+        };
+        clear(client, 4).await;
+        send(client, &[group.clone(), kit.clone(), version(2021, 4, 90)]).await;
+        // Who can't see the first version states another one, which is kept beside it.
+        clear(client, 2).await;
+        assert!(listed("Dipper kit").await.is_empty());
+        send(client, &[version(2024, 0, 40)]).await;
+        assert_eq!(listed("Dipper kit").await, [0.4]);
+        clear(client, 4).await;
+        for name in ["Dipper", "Dipper kit"] {
+            assert_eq!(listed(name).await, [0.9], "{name}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
 fn nobody_is_put_back_to_an_older_version() {
     run(async {
         let app = TestApp::shared().await;

@@ -74,7 +74,9 @@ pub fn acts(topic: Topic, rng: &mut StdRng) -> Vec<Act> {
     let length = writer.rng.random_range(6..14);
     let mut program: Vec<Act> = (0..length).map(|_| writer.act(topic)).collect();
     if program.iter().all(|act| !act.is_hidden) {
-        program[0].is_hidden = true;
+        let is_hidden = true;
+        let request = writer.request(topic, is_hidden);
+        program.insert(0, Act { is_hidden, request });
     }
     program.push(Act {
         is_hidden: false,
