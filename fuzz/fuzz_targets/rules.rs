@@ -12,11 +12,14 @@ mod domain;
 
 use std::ops::Range;
 
+use chrono::DateTime;
+
 use domain::extraction::{
-    Extractor, defang, entities_of, question_filters, refang, sensitivity, stated_relations, tlp_hint,
+    Extractor, defang, entities_of, refang, sensitivity, stated_relations, tlp_hint,
 };
 use domain::memory::injection::prompt_injection;
 use domain::pii;
+use domain::question::Question;
 use domain::memory::similarity::is_near_duplicate;
 use domain::stix::pattern::is_well_formed;
 use domain::tlp::Tlp;
@@ -39,7 +42,7 @@ fn check(text: &str) {
     }
     let found = entities_of(text);
     assert!(found.entities.len() <= hits.len());
-    question_filters(text);
+    Question::read(text, DateTime::UNIX_EPOCH).filters();
 
     let (redacted, personal) = pii::redact(text);
     in_order(text, personal.iter().map(|hit| &hit.span));

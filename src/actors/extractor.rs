@@ -15,7 +15,7 @@ use crate::config::{ActorSettings, LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
 use crate::domain::memory::synthesis::{Answer as SynthesisAnswer, SynthesisFormat, no_answer};
-use crate::domain::question::{ModelReading, is_beyond_rules};
+use crate::domain::question::{ModelReading, Question};
 use crate::domain::staging::{Extraction, SourceType};
 use crate::llm::evolution::{Decision, OlderNote};
 use crate::llm::synthesis::SourceNote;
@@ -181,26 +181,24 @@ impl Work for Understand {
     }
 }
 
-/// What the language model reads in a question that the rules do not understand, if one is configured and answers in
-/// time.
-pub async fn understand_question(
-    extractor: &ExtractorHandle,
-    settings: &LlmSettings,
-    question: &str,
-) -> Option<ModelReading> {
+/// Reads a question: by the rules, and by the language model where these do not understand it, if one is configured and
+/// answers in time.
+pub async fn read_question(extractor: &ExtractorHandle, settings: &LlmSettings, text: &str) -> Arc<Question> {
+    let question = Question::read(text, clock::now());
     let patience = Duration::from_millis(settings.question_ms);
     let has_model = settings.provider != LlmProvider::None && !patience.is_zero();
-    if !has_model || !is_beyond_rules(question, clock::now()) {
-        return None;
+    if !has_model || !question.is_beyond_rules() {
+        return Arc::new(question);
     }
     let message = Understand {
-        question: question.to_owned(),
+        question: text.to_owned(),
         // The rest is for waiting for a permit: an outage must be noticed before this call gives up.
         patience: patience / 4 * 3,
     };
     // The extractor may be busy with texts for longer than a question may wait.
     let answer = tokio::time::timeout(patience, extractor.call(message)).await;
-    answer.ok()?.ok()?
+    let meant = answer.ok().and_then(Result::ok).flatten();
+    Arc::new(question.with_model_reading(meant))
 }
 
 /// State shared by all requests to the extractor.

@@ -41,7 +41,7 @@ use super::core::{LocalCore, WORKSPACE};
 use super::handles::LocalHandles;
 use super::host::Host;
 use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
-use crate::actors::extractor::{Synthesize, understand_question};
+use crate::actors::extractor::{Synthesize, read_question};
 use crate::actors::note_store::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
     ListEntities, ListNodes, NotesFound, ReadGraphNode, ReadNote, ReadRelationships, RecallNotes, Remember,
@@ -464,8 +464,7 @@ impl MemoryManager {
         self.retrievals.fetch_add(1, Ordering::Relaxed);
         let settings = self.handles.settings();
         let message = RecallNotes {
-            meant: understand_question(&self.handles.extractor, &settings.llm, query).await,
-            query: query.to_owned(),
+            question: read_question(&self.handles.extractor, &settings.llm, query).await,
             k,
             scope,
             explain,

@@ -16,6 +16,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::demo::{DemoQuery, DemoQueryError, PublicDemo};
 use crate::domain::error::DomainError;
+use crate::domain::question::Question;
 use crate::domain::session::{ScoredNode, Visible};
 
 /// Results of a demo search; the specification has no parameter for it.
@@ -133,7 +134,8 @@ impl GraphCore {
         query: &str,
         limit: usize,
     ) -> Result<Visible<ScoredNode>, DomainError> {
-        let search = Search::of(demo.workspace(), query, limit, false);
+        let question = Arc::new(Question::read(query, clock::now()));
+        let search = Search::of(demo.workspace(), &question, limit, false);
         let hits = self.by_keyword(search).await?;
         Ok(self.load(demo.workspace(), hits, false).await?.rows)
     }

@@ -11,14 +11,11 @@ use super::recall::{NodeSet, Search, filter_containing};
 use super::why::GraphAnswer;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
-use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
 use crate::domain::passage::readable_part;
-use crate::domain::question::{
-    Description, Kind, Name, NameAsked, ParsedQuestion, QuestionAsked, name_similarity,
-};
+use crate::domain::question::{Description, Kind, Name, NameAsked, Question, QuestionAsked, name_similarity};
 use crate::search::{Filter, Mode, WorkspaceIndex};
 
 /// Nodes that are compared with the words of a question that names nothing: so many with some of the words in their
@@ -38,20 +35,21 @@ impl GraphCore {
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<GraphAnswer, DomainError> {
-        let Some(reading) = ParsedQuestion::of(&ask.text, clock::now()) else {
-            return match &ask.meant {
+        let question = &ask.question;
+        if !question.asks_for_related() {
+            return match question.model_reading() {
                 Some(meant) => self.answer_model_question(ask, meant, target).await,
                 None => Ok(GraphAnswer::default()),
             };
-        };
-        let mut named = self.find_names(&reading, ask, target).await?;
+        }
+        let mut named = self.find_names(question, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
         let mut nodes = self.visible_nodes(ask, &ids).await?;
         if nodes.is_empty() {
-            (named, nodes) = self.find_subject(&reading, ask, target).await?;
+            (named, nodes) = self.find_subject(question, ask, target).await?;
         }
         let description = if nodes.is_empty() {
-            reading.description()
+            question.description()
         } else {
             None
         };
@@ -68,14 +66,14 @@ impl GraphCore {
             .filter(|name| !name.kinds.is_empty())
             .collect();
         let plan = if description.is_some() && !nodes.is_empty() {
-            reading.plan_for_described_groups()
+            question.plan_for_described_groups()
         } else {
-            reading.plan(&names)
+            question.plan(&names)
         };
         let Some(plan) = plan else {
             return Ok(GraphAnswer::default());
         };
-        let words = reading.other_words(&names).join(" ");
+        let words = question.other_words(&names).join(" ");
         // Words decide among answers that fit equally well, so all are needed then.
         let most = if words.is_empty() { ask.limit } else { usize::MAX };
         let mut walked = self.walk((ask, most), &plan, &nodes, target).await?;
@@ -83,9 +81,9 @@ impl GraphCore {
             self.rank_by_words(ask, target, words, &mut walked.best).await?;
         }
         let answer = self.confirm_paths(ask, walked, &nodes).await?;
-        let question = || QuestionAsked::of(&plan, names_of_question(&reading, &named, &nodes));
+        let asked = || QuestionAsked::of(&plan, names_of_question(question, &named, &nodes));
         Ok(GraphAnswer {
-            question: ask.explain.then(question),
+            question: ask.explain.then(asked),
             ..answer
         })
     }
@@ -112,11 +110,11 @@ impl GraphCore {
     /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
     async fn find_names(
         &self,
-        reading: &ParsedQuestion<'_>,
+        question: &Question,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<NamedNodes, DomainError> {
-        let candidates: Vec<(Range<usize>, String)> = reading
+        let candidates: Vec<(Range<usize>, String)> = question
             .candidates()
             .into_iter()
             .map(|candidate| (candidate.words, candidate.text.to_owned()))
@@ -176,12 +174,12 @@ impl GraphCore {
     /// The node that the question means but does not name in full: "credential dumping" is OS Credential Dumping.
     async fn find_subject(
         &self,
-        reading: &ParsedQuestion<'_>,
+        question: &Question,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<(NamedNodes, HashMap<Uuid, KgNode>), DomainError> {
-        let subject: Vec<String> = reading.subject().into_iter().map(str::to_owned).collect();
-        let types = reading.subject_types();
+        let subject: Vec<String> = question.subject().into_iter().map(str::to_owned).collect();
+        let types = question.subject_types();
         if subject.is_empty() || types.is_empty() {
             return Ok(Default::default());
         }
@@ -212,7 +210,7 @@ impl GraphCore {
             return Ok(Default::default());
         };
         nodes.retain(|other, _| *other == id);
-        Ok((vec![(reading.subject_words(), vec![id])], nodes))
+        Ok((vec![(question.subject_words(), vec![id])], nodes))
     }
 
     /// The groups that the question describes but does not name: "groups attributed to the GRU" are those whose
@@ -252,14 +250,14 @@ impl GraphCore {
 
 /// What the question names, and the nodes that can be meant.
 fn names_of_question(
-    reading: &ParsedQuestion<'_>,
+    question: &Question,
     named: &NamedNodes,
     nodes: &HashMap<Uuid, KgNode>,
 ) -> Vec<NameAsked> {
     let is_meant = |id: &&Uuid| nodes.get(*id).and_then(kind_of_node).is_some();
     let name = |(words, ids): &(Range<usize>, Vec<Uuid>)| {
         let meant: Vec<Uuid> = ids.iter().filter(is_meant).copied().collect();
-        let text = reading.text_of(words)?.to_owned();
+        let text = question.text_of(words)?.to_owned();
         (!meant.is_empty()).then_some(NameAsked { text, nodes: meant })
     };
     named.iter().filter_map(name).collect()

@@ -14,11 +14,11 @@ use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::extraction::{Gazetteer, question_filters};
+use crate::domain::extraction::Gazetteer;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
 use crate::domain::principal::{Principal, Workspace};
-use crate::domain::question::{ModelReading, QuestionAsked};
+use crate::domain::question::{Question, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, RowPredicate, SearchResults, StructuredQuery, WorkspaceIndex};
@@ -37,11 +37,9 @@ const RELATED: f32 = 0.8;
 #[derive(Debug, Clone)]
 pub(super) struct Search {
     pub(super) ws: Uuid,
-    pub(super) text: String,
+    pub(super) question: Arc<Question>,
     pub(super) filter: Filter,
     pub(super) limit: usize,
-    /// What a language model read in the text, if it was asked.
-    pub(super) meant: Option<ModelReading>,
     /// Whether to say why each result was found.
     pub(super) explain: bool,
 }
@@ -50,13 +48,11 @@ pub(super) struct Search {
 #[derive(Debug)]
 pub struct Recall {
     pub by: Principal,
-    pub query: String,
+    pub question: Arc<Question>,
     pub mode: RecallMode,
     pub limit: usize,
     pub include_rejected: bool,
     pub narrowing: Narrowing,
-    /// What a language model read in the query, if it was asked.
-    pub meant: Option<ModelReading>,
     /// Whether to say how the question was understood and why each result was found.
     pub explain: bool,
 }
@@ -83,30 +79,28 @@ impl Work for Recall {
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let Recall {
             by,
-            query,
+            question,
             mode,
             limit,
             include_rejected,
             narrowing,
-            meant,
             explain,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let search = Search {
-            meant,
             explain,
-            ..Search::of(&by.workspace, &query, limit, include_rejected).with_narrowing(&narrowing)
+            ..Search::of(&by.workspace, &question, limit, include_rejected).with_narrowing(&narrowing)
         };
         let found = match mode {
             RecallMode::Blended => core.recall_blended(search).await?,
             RecallMode::Structured => core.recall_structured(search).await?,
         };
-        let (results, question) = core.answer(&by.workspace, found, include_rejected).await?;
+        let (results, asked) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
         let now = clock::now();
         let session = RecallSession {
             id: Uuid::new_v4(),
-            query,
+            query: question.text().to_owned(),
             mode,
             result_count: results.rows().len() as u64,
             max_tlp: results.max_tlp(),
@@ -135,7 +129,7 @@ impl Work for Recall {
         Ok(RecallOutcome {
             results,
             session: record.session,
-            question,
+            question: asked,
         })
     }
 }
@@ -144,7 +138,7 @@ impl Work for Recall {
 #[derive(Debug)]
 pub struct RecallSemantic {
     pub by: Principal,
-    pub query: String,
+    pub question: Arc<Question>,
     pub limit: usize,
     pub include_rejected: bool,
     pub narrowing: Narrowing,
@@ -165,7 +159,7 @@ impl Work for RecallSemantic {
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let RecallSemantic {
             by,
-            query,
+            question,
             limit,
             include_rejected,
             narrowing,
@@ -174,13 +168,13 @@ impl Work for RecallSemantic {
         let include_rejected = include_rejected && by.may_see_rejected();
         let search = Search {
             explain,
-            ..Search::of(&by.workspace, &query, limit, include_rejected).with_narrowing(&narrowing)
+            ..Search::of(&by.workspace, &question, limit, include_rejected).with_narrowing(&narrowing)
         };
         let found = core.recall_semantic(search).await?;
         let (results, _) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
-            .with("query", query)
+            .with("query", question.text())
             .with("result_count", results.rows().len() as u64)
             .with("max_tlp", results.max_tlp().as_str())
             .with_all(narrowing.active_filters());
@@ -191,16 +185,20 @@ impl Work for RecallSemantic {
 
 impl Search {
     /// A search of the rows that a caller of this workspace may see.
-    pub(super) fn of(workspace: &Workspace, query: &str, limit: usize, include_rejected: bool) -> Self {
+    pub(super) fn of(
+        workspace: &Workspace,
+        question: &Arc<Question>,
+        limit: usize,
+        include_rejected: bool,
+    ) -> Self {
         Self {
             ws: workspace.id,
-            text: query.to_owned(),
+            question: Arc::clone(question),
             filter: Filter {
                 include_rejected,
                 ..Filter::up_to(workspace.clearance().highest())
             },
             limit,
-            meant: None,
             explain: false,
         }
     }
@@ -232,7 +230,7 @@ impl GraphCore {
     ) -> Result<(SearchResults, Vec<Uuid>), DomainError> {
         let (index, target) = (Arc::clone(&self.graph.index), Arc::clone(target));
         blocking(move || {
-            let vector = index.embed_query(&ask.text);
+            let vector = index.embed_query(ask.question.text());
             if let Err(error) = &vector {
                 tracing::warn!(%error, "embedding the query failed; searching by words only");
             }
@@ -243,7 +241,7 @@ impl GraphCore {
                 Mode::Keyword
             };
             let found = ask.run(&target, vector.as_deref(), mode)?;
-            let named = find_synonym_nodes(&target, &ask.text, &ask.filter)?;
+            let named = find_synonym_nodes(&target, ask.question.text(), &ask.filter)?;
             Ok((found, named))
         })
         .await
@@ -254,9 +252,9 @@ impl GraphCore {
         let target = self.graph.index_of(ask.ws).await?;
         blocking(move || {
             let hits = target
-                .search(&ask.text, None, Mode::Keyword, &ask.filter, ask.limit)
+                .search(ask.question.text(), None, Mode::Keyword, &ask.filter, ask.limit)
                 .map_err(index_error)?;
-            let named = find_synonym_nodes(&target, &ask.text, &ask.filter)?;
+            let named = find_synonym_nodes(&target, ask.question.text(), &ask.filter)?;
             Ok(lead_with(named, hits, ask.limit))
         })
         .await
@@ -265,7 +263,7 @@ impl GraphCore {
     async fn recall_semantic(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let (index, target) = (Arc::clone(&self.graph.index), self.graph.index_of(ask.ws).await?);
         blocking(move || {
-            let vector = index.embed_query(&ask.text).map_err(|error| {
+            let vector = index.embed_query(ask.question.text()).map_err(|error| {
                 tracing::warn!(%error, "embedding the query failed");
                 DomainError::Busy {
                     actor: "embedding model",
@@ -281,24 +279,24 @@ impl GraphCore {
     async fn recall_structured(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let target = self.graph.index_of(ask.ws).await?;
         let mut graph = self.answer_question(&ask, &target).await?;
-        let (index, question, asked) = (Arc::clone(&self.graph.index), ask.clone(), Arc::clone(&target));
+        let (index, search, asked) = (Arc::clone(&self.graph.index), ask.clone(), Arc::clone(&target));
         let (types, words, named, direct) = blocking(move || {
-            let mut found = question_filters(&question.text);
+            let mut found = search.question.filters().clone();
             let (types, words) = (found.node_types.clone(), found.text.clone());
             if found.text.is_empty() && found.names.is_empty() && found.identifiers.is_empty() {
                 // "malware" names a type and no search term: rank the nodes of that type by the word itself.
-                found.text.clone_from(&question.text);
+                found.text = search.question.text().to_owned();
             }
             let mut keys = found.identifiers;
             keys.extend(found.names);
-            let named = find_named_of_other_types(&asked, &found.node_types, &keys, &question.filter)?;
+            let named = find_named_of_other_types(&asked, &found.node_types, &keys, &search.filter)?;
             let vector = index.embed_query(&found.text).ok();
             let query = StructuredQuery {
                 node_types: found.node_types,
                 keys,
                 text: found.text,
             };
-            let direct = question.run_structured(&asked, &query, vector.as_deref())?;
+            let direct = search.run_structured(&asked, &query, vector.as_deref())?;
             Ok((types, words, named, direct))
         })
         .await?;

@@ -23,6 +23,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::narrowing::Narrowing;
 use crate::domain::permission::{Role, Tier};
 use crate::domain::principal::{Credential, Principal, Workspace};
+use crate::domain::question::Question;
 use crate::domain::session::RecallMode;
 use crate::domain::stix::ingest::{self, StixDefaults};
 use crate::domain::tlp::Tlp;
@@ -64,11 +65,10 @@ pub(super) fn analyst() -> Principal {
 async fn names(core: &Arc<GraphCore>, by: &Principal, query: &str) -> Vec<String> {
     let message = Recall {
         by: by.clone(),
-        query: query.into(),
+        question: Arc::new(Question::read(query, clock::now())),
         mode: RecallMode::Blended,
         limit: 10,
         include_rejected: false,
-        meant: None,
         narrowing: Narrowing::default(),
         explain: false,
     };

@@ -58,10 +58,10 @@ impl Search {
         mode: Mode,
     ) -> Result<SearchResults, DomainError> {
         if self.explain {
-            let found = target.search_explained(&self.text, vector, mode, &self.filter, self.limit);
+            let found = target.search_explained(self.question.text(), vector, mode, &self.filter, self.limit);
             return found.map_err(index_error);
         }
-        let hits = target.search(&self.text, vector, mode, &self.filter, self.limit);
+        let hits = target.search(self.question.text(), vector, mode, &self.filter, self.limit);
         hits.map(SearchResults::from).map_err(index_error)
     }
 
@@ -75,7 +75,7 @@ impl Search {
         if self.explain {
             let found = target.search_structured_explained(query, vector, &self.filter, self.limit);
             let mut found = found.map_err(index_error)?;
-            as_in_question(&self.text, &query.keys, &mut found.reasons);
+            as_in_question(self.question.text(), &query.keys, &mut found.reasons);
             return Ok(found);
         }
         let hits = target.search_structured(query, vector, &self.filter, self.limit);
@@ -91,7 +91,7 @@ impl Search {
     ) -> RankedResults {
         let explained = self
             .explain
-            .then(|| explain_results(&self.text, &found, &elsewhere, &graph));
+            .then(|| explain_results(self.question.text(), &found, &elsewhere, &graph));
         let mut hits = found.hits;
         if !elsewhere.is_empty() {
             hits = lead_with(elsewhere, hits, self.limit);

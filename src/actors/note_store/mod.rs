@@ -52,11 +52,10 @@ use super::worker::WorkerHandle;
 use crate::actors::worker::{Access, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
-use crate::domain::memory::intent::Intent;
 use crate::domain::memory::note::{NewNote, Note, RememberOutcome};
 use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
 use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
-use crate::domain::question::ModelReading;
+use crate::domain::question::{Intent, Question};
 
 /// Handle to the notes.
 pub type NoteHandle = WorkerHandle<NoteCore>;
@@ -86,13 +85,11 @@ impl Work for Remember {
 /// Searches notes.
 #[derive(Debug)]
 pub struct RecallNotes {
-    pub query: String,
+    pub question: Arc<Question>,
     pub k: usize,
     pub scope: Scope,
     /// Whether to tell why each note was found.
     pub explain: bool,
-    /// What a language model read in the query, if it was asked.
-    pub meant: Option<ModelReading>,
 }
 
 /// A note with its score from 0 to 1, and the values of the entities it mentions.

@@ -9,8 +9,7 @@ use super::graph::{MemoryGraph, Slot};
 use super::question::{Level, QuestionAnswers, is_indicator};
 use super::scope::Scope;
 use super::tuning::Tuning;
-use crate::domain::extraction::question_filters;
-use crate::domain::memory::intent::Intent;
+use crate::domain::question::{Intent, Question};
 use crate::search::{Hit, LEADING_SCORE, is_code_word};
 
 /// Maximum number of notes contributed by each entity of the question, and by each related entity.
@@ -99,15 +98,15 @@ impl Ranking<'_> {
     }
 
     /// The entities a question names: found by the rules, or by a name that only this memory knows.
-    pub(super) fn entities_of_query(&self, query: &str) -> Vec<Slot> {
-        let filters = question_filters(query);
+    pub(super) fn entities_of(&self, question: &Question) -> Vec<Slot> {
+        let filters = question.filters();
         let names = filters
             .names
             .iter()
             .chain(&filters.identifiers)
             .map(String::as_str);
         let mut asked = self.graph.slots_named(names);
-        for phrase in phrases(query) {
+        for phrase in phrases(question.text()) {
             for slot in self.graph.slots_named([phrase.as_str()]) {
                 if !asked.contains(&slot) {
                     asked.push(slot);

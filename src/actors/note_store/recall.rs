@@ -19,10 +19,9 @@ use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::error::DomainError;
-use crate::domain::memory::intent::{Intent, intent_of};
 use crate::domain::memory::note::{Note, truncate_chars};
 use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
-use crate::domain::question::{ModelReading, ParsedQuestion, is_statement};
+use crate::domain::question::{Intent, Question};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, LEADING_SCORE, Mode, SearchIndex, SearchResults, WorkspaceIndex};
 
@@ -41,7 +40,7 @@ impl NoteCore {
         let now = clock::now();
         let search = NoteSearch {
             answered: self
-                .answer_note_question(memory, (&message.query, &message.meant), &scope, now)
+                .answer_note_question(memory, &message.question, &scope)
                 .await?,
             target: self.notes_index(memory).await?,
             index: Arc::clone(&self.notes.index),
@@ -68,20 +67,20 @@ impl NoteCore {
     pub(super) async fn answer_note_question(
         &self,
         memory: &Memory,
-        (query, meant): (&str, &Option<ModelReading>),
+        question: &Arc<Question>,
         scope: &Scope,
-        now: DateTime<Utc>,
     ) -> Result<Option<QuestionAnswers>, DomainError> {
-        if is_statement(query) || (ParsedQuestion::of(query, now).is_none() && meant.is_none()) {
+        let asks = question.asks_for_related() || question.model_reading().is_some();
+        if question.is_statement() || !asks {
             return Ok(None);
         }
-        let (query, meant, scope) = (query.to_owned(), meant.clone(), scope.clone());
+        let (question, scope) = (Arc::clone(question), scope.clone());
         let graph = Arc::clone(&memory.graph);
         let answered = blocking(move || {
             let graph = graph.read();
-            let asked = match ParsedQuestion::of(&query, now) {
-                Some(reading) => graph.understand(&reading),
-                None => meant.and_then(|meant| graph.understand_model_reading(&meant)),
+            let asked = match question.model_reading() {
+                Some(meant) => graph.understand_model_reading(meant),
+                None => graph.understand(&question),
             };
             Ok(asked.map(|asked| QuestionAnswers::to(&graph, asked, &scope)))
         });
@@ -195,9 +194,9 @@ type Outcome = (
 impl NoteSearch {
     fn run(self) -> Result<Outcome, DomainError> {
         let RecallNotes {
-            query, k, explain, ..
+            question, k, explain, ..
         } = &self.message;
-        let intent = intent_of(query);
+        let (intent, query) = (question.intent(), question.text());
         let vector = self.index.embed_query(query);
         if let Err(error) = &vector {
             tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
@@ -227,12 +226,12 @@ impl NoteSearch {
             answered: self.answered.as_ref(),
             has_code_word: false,
         };
-        let asked = ranking.entities_of_query(query);
+        let asked = ranking.entities_of(question);
         let is_led = hits.first().is_some_and(|hit| hit.score >= LEADING_SCORE);
         ranking.has_code_word = is_led && ranking.has_unknown_code_word(query, &asked);
         // The notes about a name lead where the text asks, or is hardly more than the name: a sentence that states something
         // is no question about the names in it.
-        let near = if is_statement(query) {
+        let near = if question.is_statement() {
             HashMap::new()
         } else {
             ranking.neighbourhood(&asked)

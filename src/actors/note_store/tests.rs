@@ -21,6 +21,7 @@ use super::*;
 use crate::actors::audit_writer::{AuditHandle, ListEntries};
 use crate::actors::graph_store::tests::{audit_writer, embedder};
 use crate::actors::indexed_store::StoreEnvironment;
+use crate::clock;
 use crate::domain::memory::entity::relationship_label;
 use crate::domain::memory::note::NoteStatus;
 use crate::domain::memory::view::{MENTIONS, SUPERSEDES};
@@ -124,16 +125,19 @@ async fn remember(core: &Arc<NoteCore>, content: &str) -> RememberOutcome {
     tell(core, vec![note(content)]).await.remove(0).unwrap()
 }
 
+fn read(question: &str) -> Arc<Question> {
+    Arc::new(Question::read(question, clock::now()))
+}
+
 async fn ids(core: &NoteCore, query: &str, domain: Option<&str>) -> Vec<Uuid> {
     let message = RecallNotes {
-        query: query.into(),
+        question: read(query),
         k: 10,
         scope: Scope {
             domain: domain.map(str::to_owned),
             ..Scope::default()
         },
         explain: false,
-        meant: None,
     };
     let found = core.recall_notes(message).await.unwrap();
     found.notes.iter().map(|found| found.note.id).collect()

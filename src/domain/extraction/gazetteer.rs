@@ -44,6 +44,13 @@ impl Entry {
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
     }
+
+    /// Whether this spelling of one of its names is more than an ordinary word.
+    pub fn is_distinct(&self, spelling: &str) -> bool {
+        let wanted = canonical_name(spelling);
+        let mut names = self.names().zip(&self.modes);
+        names.any(|(name, mode)| *mode != Mode::Context && canonical_name(name) == wanted)
+    }
 }
 
 /// All entries, indexed by all their names.

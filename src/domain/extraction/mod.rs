@@ -21,7 +21,6 @@ mod mention;
 mod names;
 mod overlap;
 mod phrases;
-mod question;
 mod refang;
 mod relations;
 mod rules;
@@ -41,7 +40,6 @@ pub use entities::{entities_of, entity_of_name, indicator_properties, stix_patte
 pub use gazetteer::{Entry, Gazetteer, canonical_name};
 pub use markings::{sensitivity, tlp_hint};
 pub use mention::Mention;
-pub use question::{QuestionFilters, question_filters};
 pub use refang::{defang, refang};
 pub use relations::{StatedRelation, Verb, stated_relations};
 pub(super) use unite::{EntityOfHits, round_confidence, unite};

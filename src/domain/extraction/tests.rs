@@ -7,10 +7,12 @@ mod time;
 
 use std::collections::HashMap;
 
+use chrono::DateTime;
 use proptest::prelude::*;
 use serde::Deserialize;
 
 use super::*;
+use crate::domain::question::Question;
 
 #[derive(Deserialize)]
 struct Sample {
@@ -187,7 +189,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
         prop_assert!(relation.subject < hits.len() && relation.object < hits.len());
         prop_assert!(text.get(relation.sentence.clone()).is_some());
     }
-    question_filters(text);
+    Question::read(text, DateTime::UNIX_EPOCH).filters();
     Ok(())
 }
 

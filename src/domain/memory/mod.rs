@@ -1,6 +1,6 @@
-//! The rules of the local memory: question intent, source trust, near-duplicates and more. Pure.
+//! The rules of the local memory: source trust, near-duplicates and more. Pure.
 //!
-//! - [`intent`]: the kind of a question. [`tier`]: trust in a note, by its source.
+//! - [`tier`]: trust in a note, by its source.
 //! - [`injection`]: texts that read like instructions to a language model.
 //! - [`digest`](mod@digest): identity of exact duplicates. [`similarity`]: near-duplicates.
 //! - [`synthesis`]: the formats of an answer made from notes.
@@ -13,7 +13,6 @@
 pub mod digest;
 pub mod entity;
 pub mod injection;
-pub mod intent;
 pub mod note;
 pub mod similarity;
 pub mod synthesis;

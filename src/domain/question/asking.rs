@@ -1,8 +1,7 @@
 //! Whether a text asks rather than tells.
 
-use super::lexicon::{OPENINGS, PREPOSITIONS};
-use super::links::{LISTING, QUALIFIERS};
-use super::sentence::{Sentence, is_verb};
+use super::lexicon::{List, verb_form};
+use super::sentence::Sentence;
 use super::statement::states;
 use super::words::{KindMention, Word, asks_by_whom, is_function_word, mention_at, mentions};
 
@@ -11,71 +10,6 @@ pub(super) const MAX_PLAIN: usize = 10;
 pub(super) const MAX_PHRASE: usize = 20;
 /// Longest question, in words.
 pub(super) const MAX_QUESTION: usize = 48;
-/// Words that ask.
-const ASKING: &[&str] = &[
-    "which", "what", "who", "whom", "whose", "how", "why", "when", "where",
-];
-/// Verbs and adjectives by which a word that asks only begins a clause: "did not say which …".
-const INDIRECT: &[&str] = &[
-    "clear",
-    "describe",
-    "described",
-    "describes",
-    "determine",
-    "determined",
-    "explain",
-    "explained",
-    "explains",
-    "is",
-    "knew",
-    "know",
-    "known",
-    "knows",
-    "learned",
-    "learnt",
-    "reveal",
-    "revealed",
-    "reveals",
-    "said",
-    "saw",
-    "say",
-    "says",
-    "see",
-    "show",
-    "showed",
-    "shown",
-    "shows",
-    "unclear",
-    "understand",
-    "unknown",
-    "was",
-];
-/// Verbs by which we state what we know: "we saw …".
-const OBSERVING: &[&str] = &[
-    "assess", "believe", "found", "know", "saw", "see", "seen", "suspect", "think",
-];
-/// Words that request things of a kind, if nothing else is between.
-const REQUESTS: &[&str] = &[
-    "identify",
-    "interested",
-    "looking",
-    "need",
-    "provide",
-    "retrieve",
-    "return",
-    "searching",
-    "want",
-];
-/// Verbs in "ed" by which we ask all the same.
-const ASKING_PAST: &[&str] = &[
-    "asked",
-    "interested",
-    "need",
-    "needed",
-    "required",
-    "wanted",
-    "wondered",
-];
 
 /// Whether the words ask rather than tell.
 pub(super) fn asks(text: &str, words: &[Word]) -> bool {
@@ -110,12 +44,12 @@ fn opens(words: &[Word]) -> bool {
     match word(words, 0) {
         "i" | "we" => !tells(words),
         // "When the operators arrived, …" tells a time.
-        "when" | "where" => OPENINGS.contains(&word(words, 1)) || !has_comma(),
+        "when" | "where" => List::Openings.has(word(words, 1)) || !has_comma(),
         first => {
-            OPENINGS.contains(&first)
+            List::Openings.has(first)
                 || first == "why"
                 || requests(words)
-                || (PREPOSITIONS.contains(&first) && ASKING.contains(&word(words, 1)))
+                || (List::Prepositions.has(first) && List::Asking.has(word(words, 1)))
         }
     }
 }
@@ -125,9 +59,9 @@ fn requests(words: &[Word]) -> bool {
     let mut mentions = mentions(words, |_| false).into_iter();
     let noun = mentions.next().filter(|noun| noun.many).map(|noun| noun.at.start);
     let between = noun.and_then(|noun| words.get(1..noun)).unwrap_or_default();
-    let is_vague = |word: &Word| is_function_word(&word.text) || QUALIFIERS.contains(&word.text.as_str());
+    let is_vague = |word: &Word| is_function_word(&word.text) || word.is(List::Qualifiers);
     let is_direct = word(words, 0) == "identify" && noun == Some(1);
-    REQUESTS.contains(&word(words, 0)) && (is_direct || !between.is_empty()) && between.iter().all(is_vague)
+    List::Requests.has(word(words, 0)) && (is_direct || !between.is_empty()) && between.iter().all(is_vague)
 }
 
 /// Whether the first person states what was seen: "We found …", "I have also observed …".
@@ -141,7 +75,7 @@ fn tells(words: &[Word]) -> bool {
     let mut verbs = words.iter().skip(1).skip_while(is_before_verb);
     verbs.next().is_some_and(|verb| {
         let verb = verb.text.as_str();
-        OBSERVING.contains(&verb) || (verb.ends_with("ed") && !ASKING_PAST.contains(&verb))
+        List::Observing.has(verb) || (verb.ends_with("ed") && !List::AskingPast.has(verb))
     })
 }
 
@@ -169,12 +103,12 @@ fn ends_in_phrase(text: &str, words: &[Word]) -> bool {
 /// Whether a word within a text that no full stop ends asks: "Sandworm used which malware …", "…: who has it".
 fn asks_inside_at(words: &[Word], at: usize) -> bool {
     let asking = word(words, at);
-    if !ASKING.contains(&asking) {
+    if !List::Asking.has(asking) {
         return false;
     }
     let before = |places: usize| at.checked_sub(places).map_or("", |at| word(words, at));
     let follows = before(1);
-    let is_indirect = INDIRECT.contains(&follows);
+    let is_indirect = List::Indirect.has(follows);
     match (words.get(at - 1).and_then(|word| word.mark), asking) {
         (Some(','), "who" | "whom") => asks_by_whom(words, at),
         // Other clauses behind a comma are left to `asks_at`.
@@ -183,13 +117,13 @@ fn asks_inside_at(words: &[Word], at: usize) -> bool {
         (None, "how" | "why" | "when" | "where") => at + 1 == words.len() && !is_indirect,
         (None, "what") => !is_indirect,
         (None, _) => {
-            let by = PREPOSITIONS.contains(&follows);
+            let by = List::Prepositions.has(follows);
             // Behind a noun it begins a clause about it.
             let head = if by { before(2) } else { follows };
             let is_last =
                 || (at + 1..words.len()).all(|at| mention_at(words, at).is_some()) && at + 1 < words.len();
             matches!(follows, "and" | "or")
-                || (is_verb(head) && !INDIRECT.contains(&head))
+                || (verb_form(head).is_some() && !List::Indirect.has(head))
                 || (by && is_last())
         }
     }
@@ -198,11 +132,9 @@ fn asks_inside_at(words: &[Word], at: usize) -> bool {
 /// Whether the words before a mention ask for a list, after a mark: "For the malware of …, list the techniques".
 fn lists_at(words: &[Word], mention: &KindMention) -> bool {
     let before = words.get(..mention.at.start).unwrap_or_default();
-    let qualifies = |word: &&Word| QUALIFIERS.contains(&word.text.as_str());
+    let qualifies = |word: &&Word| word.is(List::Qualifiers);
     let mut before = before.iter().rev().skip_while(qualifies);
-    let lists = before
-        .next()
-        .is_some_and(|word| LISTING.contains(&word.text.as_str()));
+    let lists = before.next().is_some_and(|word| word.is(List::Listing));
     lists && before.next().is_some_and(Word::ends_part)
 }
 
@@ -217,16 +149,17 @@ fn asks_at(words: &[Word], mention: &KindMention) -> bool {
         return false;
     };
     let last = before.last();
-    let follows = |words: &[&str]| last.is_some_and(|last| words.contains(&last.text.as_str()));
+    let follows = |list: List| last.is_some_and(|last| last.is(list));
     match asking {
         "what" => {
             let is_last = mention.at.end == words.len();
-            is_last || follows(PREPOSITIONS) || follows(&["and"]) || last.is_some_and(Word::ends_part)
+            is_last
+                || follows(List::Prepositions)
+                || last.is_some_and(|last| last.text == "and")
+                || last.is_some_and(Word::ends_part)
         }
         "which" => {
-            let opens = before
-                .first()
-                .is_some_and(|word| PREPOSITIONS.contains(&word.text.as_str()));
+            let opens = before.first().is_some_and(|word| word.is(List::Prepositions));
             let only_part = before.iter().filter(|word| word.ends_part()).count() == 1;
             let mark = last.and_then(|word| word.mark);
             mark == Some(':') || (mark.is_some() && opens && only_part)

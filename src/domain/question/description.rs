@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::lexicon::{DEMONYMS, EMPLOYS, LINKS, USES, VAGUE};
+use super::lexicon::{List, country_of};
 use super::words::{self, KindMention, Word};
-use super::{Name, ParsedQuestion, QuestionPlan};
+use super::{Name, Question, QuestionPlan};
 
 /// Least length of a country's name, in bytes.
 const MIN_COUNTRY: usize = 4;
@@ -54,15 +54,15 @@ fn is_same(word: &str, said: &str) -> bool {
 
 /// What the country of an adjective can be called: "Russian", "Iranian", "Vietnamese" and "Iraqi" contain its name.
 fn countries(adjective: &str) -> impl Iterator<Item = String> {
-    let irregular = DEMONYMS.iter().filter(move |(demonym, _)| *demonym == adjective);
+    let irregular = country_of(adjective).into_iter();
     let endings = ["n", "ian", "ese", "i"].into_iter();
     let regular = endings.filter_map(|ending| adjective.strip_suffix(ending));
     let regular = regular.filter(|country| country.len() >= MIN_COUNTRY);
-    let found = irregular.map(|(_, country)| *country).chain(regular);
+    let found = irregular.chain(regular);
     found.map(str::to_owned)
 }
 
-impl ParsedQuestion<'_> {
+impl Question {
     /// What the question says of groups without naming them.
     pub fn description(&self) -> Option<Description> {
         let places = self.find_describing_words();
@@ -167,7 +167,7 @@ impl ParsedQuestion<'_> {
             let text = word.text.as_str();
             if found.is_empty() && self.links(at) {
                 is_linked = true;
-            } else if !found.is_empty() && EMPLOYS.contains(&text) {
+            } else if !found.is_empty() && List::Employs.has(text) {
                 is_linked = true;
                 break;
             } else if words::is_function_word(text) {
@@ -189,14 +189,14 @@ impl ParsedQuestion<'_> {
             return false;
         };
         let is_participle =
-            || text.len() > 4 && (text.ends_with("ed") || text.ends_with("ing")) && !USES.contains(&text);
-        LINKS.contains(&text)
+            || text.len() > 4 && (text.ends_with("ed") || text.ends_with("ing")) && !List::Using.has(text);
+        List::Belonging.has(text)
             || is_participle()
             || (text == "in" && word(at + 1).is_some_and(|word| self.is_proper(at + 1, word)))
     }
 
     fn is_descriptive(&self, at: usize, word: &Word) -> bool {
         let is_time = self.time().is_some_and(|time| time.contains(&at));
-        !is_time && !VAGUE.contains(&word.text.as_str())
+        !is_time && !word.is(List::Vague)
     }
 }

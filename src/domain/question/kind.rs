@@ -35,6 +35,19 @@ impl Kind {
         Kind::Indicator,
     ];
 
+    /// Its name in answers.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Group => "group",
+            Kind::Campaign => "campaign",
+            Kind::Software => "software",
+            Kind::Technique => "technique",
+            Kind::Mitigation => "mitigation",
+            Kind::Vulnerability => "vulnerability",
+            Kind::Indicator => "indicator",
+        }
+    }
+
     /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type.
     pub fn of(node_type: NodeType, stix_type: Option<&str>) -> Option<Self> {
         let of_type = stix_type.and_then(StixRow::of).map(|row| row.asked);

@@ -1,15 +1,17 @@
 //! Understands what a question asks for: the kind of thing, what it is about, how the two are related, and when.
 //!
-//! Rules only. A question is read in two steps, since only the index knows which words are names: [`ParsedQuestion::of`] finds
-//! what could be a name, and [`ParsedQuestion::plan`] takes the names that were found. What does not ask for related things,
-//! such as a sentence of a report, has no reading or no plan and is searched for by words and meaning alone.
+//! Rules only, over words that one tagger looks up in the lists of `assets/question` ([`lexicon`]). A question is read
+//! once, as a [`Question`], and planned when its names are known, since only the index knows which words are names:
+//! [`Question::candidates`] are what could be a name, and [`Question::plan`] takes the names that were found. What does not
+//! ask for related things, such as a sentence of a report, has no plan and is searched for by words and meaning alone.
 
 mod asking;
 mod description;
+mod filters;
+mod intent;
 mod interpretation;
 mod kind;
 mod lexicon;
-mod links;
 mod model_reading;
 mod noun_pairs;
 mod nouns;
@@ -22,6 +24,7 @@ mod verbs;
 mod words;
 
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -29,9 +32,11 @@ use serde::Serialize;
 use crate::domain::node::NodeType;
 
 pub use description::Description;
+pub use filters::QuestionFilters;
+pub use intent::Intent;
 pub use interpretation::{AskedPeriod, NameAsked, QuestionAsked};
 pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
-pub use model_reading::{ModelReading, is_beyond_rules};
+pub use model_reading::ModelReading;
 pub use period::Period;
 pub use statement::is_statement;
 use words::{KindMention, Word};
@@ -72,29 +77,72 @@ pub struct NameCandidate<'a> {
     pub text: &'a str,
 }
 
-/// A text that may ask for related things.
+/// A text that was asked, read once.
 #[derive(Debug)]
-pub struct ParsedQuestion<'a> {
-    text: &'a str,
+pub struct Question {
+    text: String,
     words: Vec<Word>,
     now: DateTime<Utc>,
+    is_statement: bool,
+    asks: bool,
+    meant: Option<ModelReading>,
+    intent: OnceLock<Intent>,
+    filters: OnceLock<QuestionFilters>,
 }
 
-impl<'a> ParsedQuestion<'a> {
-    /// Reads a text; `None` if it doesn't ask for related things, whatever its words name.
-    pub fn of(text: &'a str, now: DateTime<Utc>) -> Option<Self> {
+impl Question {
+    /// Reads a text that is asked at this time.
+    pub fn read(text: &str, now: DateTime<Utc>) -> Self {
         let words = words::words(text);
         let no_names = |_| false;
-        let fits = asking::asks(text, &words)
+        let asks = asking::asks(text, &words)
             && (!words::mentions(&words, no_names).is_empty()
                 || verbs::is_about_protection(&words, no_names)
                 || verbs::is_about_use(&words)
                 || verbs::is_about_ability(&words));
-        fits.then_some(ParsedQuestion { text, words, now })
+        Question {
+            text: text.to_owned(),
+            is_statement: statement::is_statement_of(text, &words),
+            words,
+            now,
+            asks,
+            meant: None,
+            intent: OnceLock::new(),
+            filters: OnceLock::new(),
+        }
+    }
+
+    /// As it was asked.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it may ask for related things; what does not has no plan, whatever its words name.
+    pub fn asks_for_related(&self) -> bool {
+        self.asks
+    }
+
+    /// Whether it states something rather than asks for it or merely lists words. What it says then weighs more than the
+    /// names in it.
+    pub fn is_statement(&self) -> bool {
+        self.is_statement
+    }
+
+    /// The kind of answer that it wants.
+    pub fn intent(&self) -> Intent {
+        *self
+            .intent
+            .get_or_init(|| intent::intent_of(&self.text, &self.words))
+    }
+
+    /// The types, names and identifiers that it has, and its other words.
+    pub fn filters(&self) -> &QuestionFilters {
+        self.filters
+            .get_or_init(|| filters::filters_of(&self.text, &self.words))
     }
 
     /// The words that could be names, longest first.
-    pub fn candidates(&self) -> Vec<NameCandidate<'a>> {
+    pub fn candidates(&self) -> Vec<NameCandidate<'_>> {
         let words = self.words.len().min(MAX_WORDS);
         let mut candidates = Vec::new();
         for length in (1..=MAX_NAME_WORDS.min(words)).rev() {
@@ -126,7 +174,7 @@ impl<'a> ParsedQuestion<'a> {
     }
 
     /// The part of the text with these words.
-    pub fn text_of(&self, at: &Range<usize>) -> Option<&'a str> {
+    pub fn text_of(&self, at: &Range<usize>) -> Option<&str> {
         let first = self.words.get(at.start)?;
         let last = self.words.get(at.end.checked_sub(1)?)?;
         self.text.get(first.span.start..last.span.end)
@@ -292,7 +340,7 @@ impl<'a> ParsedQuestion<'a> {
         if words::before(&self.words, first) == "whose" {
             return Some((&[Kind::Group], first.kinds));
         }
-        words::owners(self.text, &self.words, first).map(|owners| (owners, first.kinds))
+        words::owners(&self.text, &self.words, first).map(|owners| (owners, first.kinds))
     }
 
     /// "How can we mitigate the techniques of …" asks for mitigations, and "What can the malware of … do?" for techniques.

@@ -2,7 +2,8 @@
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 
-use super::{Kind, ParsedQuestion, Period, QuestionPlan, asking, connect_kinds, lexicon, words};
+use super::lexicon::List;
+use super::{Kind, Period, Question, QuestionPlan, asking, connect_kinds};
 
 /// Fewest words of a question that only a language model may understand: fewer are names and other search terms.
 const MIN_WORDS: usize = 3;
@@ -51,18 +52,25 @@ impl ModelReading {
     }
 }
 
-/// Whether a text is a question that the rules do not understand.
-pub fn is_beyond_rules(text: &str, now: DateTime<Utc>) -> bool {
-    let words = words::words(text);
-    let opens = || {
-        words
-            .first()
-            .is_some_and(|word| lexicon::OPENINGS.contains(&word.text.as_str()))
-    };
-    words.len() >= MIN_WORDS
-        && asking::asks(text, &words)
-        && (text.trim_end().ends_with('?') || opens())
-        && ParsedQuestion::of(text, now).is_none()
+impl Question {
+    /// Whether it is a question that the rules do not understand, but a language model might.
+    pub fn is_beyond_rules(&self) -> bool {
+        let opens = || self.words.first().is_some_and(|word| word.is(List::Openings));
+        self.words.len() >= MIN_WORDS
+            && asking::asks(&self.text, &self.words)
+            && (self.text.trim_end().ends_with('?') || opens())
+            && !self.asks_for_related()
+    }
+
+    /// The same question with what a language model read in it.
+    pub fn with_model_reading(self, meant: Option<ModelReading>) -> Self {
+        Self { meant, ..self }
+    }
+
+    /// What a language model read in it, if one was asked and the rules did not understand it.
+    pub fn model_reading(&self) -> Option<&ModelReading> {
+        self.meant.as_ref().filter(|_| !self.asks_for_related())
+    }
 }
 
 #[cfg(test)]
@@ -81,7 +89,7 @@ mod tests {
             ("The crew leaned on PsExec and left.", false),
             ("credential dumping lsass memory", false),
         ] {
-            assert_eq!(is_beyond_rules(text, now), beyond, "{text}");
+            assert_eq!(Question::read(text, now).is_beyond_rules(), beyond, "{text}");
         }
     }
 

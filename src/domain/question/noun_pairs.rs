@@ -8,10 +8,10 @@
 use std::ops::Range;
 
 use super::kind::{Kind, relationships};
-use super::links::{ATTRIBUTING, CONJUNCTIONS, MEANS, OPENING, OWNERS, PLACES, PRONOUNS, QUALIFIERS};
+use super::lexicon::List;
 use super::nouns::Noun;
 use super::words::{self, Word};
-use super::{Name, ParsedQuestion, is_arrow};
+use super::{Name, Question, is_arrow};
 
 /// Which of two nouns is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +31,7 @@ struct NounPair<'w> {
     named: &'w [Kind],
 }
 
-impl ParsedQuestion<'_> {
+impl Question {
     /// The kind asked for and the one on the way to it, if a question has nouns for two kinds besides what it names, or
     /// besides a time if it names nothing.
     pub(super) fn kinds_of_pair(&self, names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
@@ -99,11 +99,15 @@ fn relates(one: &[Kind], other: &[Kind]) -> bool {
 }
 
 fn qualifies(word: &Word) -> bool {
-    QUALIFIERS.contains(&word.text.as_str())
+    word.is(List::Qualifiers)
 }
 
-fn has(words: &[Word], of: &[&str]) -> bool {
-    words.iter().any(|word| of.contains(&word.text.as_str()))
+fn has(words: &[Word], list: List) -> bool {
+    words.iter().any(|word| word.is(list))
+}
+
+fn has_word(words: &[Word], text: &str) -> bool {
+    words.iter().any(|word| word.text == text)
 }
 
 impl NounPair<'_> {
@@ -132,7 +136,7 @@ impl NounPair<'_> {
         let groups = [Kind::Group];
         let are_groups = between.path_kinds() == groups && self.named.contains(&Kind::Group);
         let is_other = !asked.kinds.contains(&Kind::Group) && relates(&asked.kinds, &groups);
-        are_groups && is_other && has(self.words_at(between.at.end..self.name.start), ATTRIBUTING)
+        are_groups && is_other && has(self.words_at(between.at.end..self.name.start), List::Attributing)
     }
 
     /// "What do the users of … have in their arsenal?"
@@ -143,7 +147,7 @@ impl NounPair<'_> {
         };
         let before = self.words_at(self.first.at.end..self.second.at.start);
         let owners = before.split_at(before.len() - self.qualifiers(before)).1;
-        opens && !self.first.asked && self.second.kinds == [Kind::Software] && has(owners, OWNERS)
+        opens && !self.first.asked && self.second.kinds == [Kind::Software] && has(owners, List::Possessives)
     }
 
     /// Where nothing asks: by the order of nouns and name.
@@ -212,14 +216,14 @@ impl NounPair<'_> {
         if link == "from" && matches!(links.next(), Some("apart" | "aside")) {
             return false;
         }
-        let is_owned = has(owners, OWNERS) && !CONJUNCTIONS.contains(&link);
-        let is_of_operations = has(self.words_at(self.second.at.clone()), &["operations"]);
+        let is_owned = has(owners, List::Possessives) && !List::Joining.has(link);
+        let is_of_operations = has_word(self.words_at(self.second.at.clone()), "operations");
         match self.second.kinds.as_slice() {
-            [Kind::Software] => MEANS.contains(&link) || is_owned,
-            [Kind::Technique] => MEANS.contains(&link),
+            [Kind::Software] => List::Means.has(link) || is_owned,
+            [Kind::Technique] => List::Means.has(link),
             // What groups do in their operations, they do.
             [Kind::Campaign] if self.first.kinds.contains(&Kind::Group) && is_of_operations => false,
-            [Kind::Campaign] => MEANS.contains(&link) || PLACES.contains(&link) || is_owned,
+            [Kind::Campaign] => List::Means.has(link) || List::Places.has(link) || is_owned,
             _ => matches!(link, "through" | "via"),
         }
     }
@@ -245,13 +249,13 @@ impl NounPair<'_> {
         let (before, owners) = before.split_at(before.len() - self.qualifiers(before));
         let begins = before
             .last()
-            .is_some_and(|word| word.ends_part() || CONJUNCTIONS.contains(&word.text.as_str()));
+            .is_some_and(|word| word.ends_part() || word.is(List::Joining));
         if !begins || self.second.at.start < self.name.end {
             return false;
         }
         let rest = self.words_at(self.second.at.end..self.words.len());
-        let is_owned = has(owners, OWNERS) && !self.belongs_to_name(has(owners, &["its"]));
-        is_owned || (!self.first.asked && (has(rest, PRONOUNS) || self.repeats_first()))
+        let is_owned = has(owners, List::Possessives) && !self.belongs_to_name(has_word(owners, "its"));
+        is_owned || (!self.first.asked && (has(rest, List::Pronouns) || self.repeats_first()))
     }
 
     /// Whether the first noun is meant once more: "software with …, campaigns with that software".
@@ -280,9 +284,7 @@ impl NounPair<'_> {
         let start = self.first.at.start;
         let before = self.words_at(0..start);
         let mut words = before.iter().rev().skip_while(|word| qualifies(word));
-        let opens = words
-            .next()
-            .is_some_and(|word| OPENING.contains(&word.text.as_str()));
+        let opens = words.next().is_some_and(|word| word.is(List::Topics));
         opens && words.next().is_none_or(Word::ends_part)
     }
 

@@ -3,10 +3,9 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::lexicon::{ACTORS, PREPOSITIONS};
-use super::links::{LISTING, PRONOUNS, QUALIFIERS};
+use super::lexicon::{ACTORS, List};
 use super::words::{self, Word};
-use super::{Name, ParsedQuestion};
+use super::{Name, Question};
 
 /// A noun for things of a kind, or several that are joined.
 #[derive(Debug, Clone)]
@@ -37,7 +36,7 @@ impl Noun {
     }
 }
 
-impl ParsedQuestion<'_> {
+impl Question {
     /// The nouns of a question that don't only say what the name beside them is. Of several for the same kind, it is the
     /// one that asks, else the first: "Which malware uses …, and which groups have that malware?".
     pub(super) fn nouns(&self, names: &[Name], named: &[Kind]) -> Vec<Noun> {
@@ -76,7 +75,7 @@ impl ParsedQuestion<'_> {
         // "techniques and mitigations for them"
         let refers = || {
             let mut after = self.words.iter().skip(noun.at.end).take(2);
-            after.any(|word| PRONOUNS.contains(&word.text.as_str()))
+            after.any(|word| word.is(List::Pronouns))
         };
         let joins =
             |last: &&mut Noun| !noun.asked && self.are_joined(last.at.end, noun.at.start) && !refers();
@@ -111,7 +110,7 @@ impl ParsedQuestion<'_> {
             return Some(Noun { asked, ..found });
         };
         // "the malware of whoever is behind it", "attribution of campaigns"
-        let is_pronoun = matches!(word(Some(at)), "who" | "whom") || !PREPOSITIONS.contains(&word(before));
+        let is_pronoun = matches!(word(Some(at)), "who" | "whom") || !List::Prepositions.has(word(before));
         let asks = mention.asks && is_pronoun && word(Some(at)) != "attribution";
         let is_named = mention.kinds.iter().any(|kind| named.contains(kind));
         let asked = asks || self.is_asked_for(&mention.at, is_name) || self.asks_of(at, is_named);
@@ -136,7 +135,7 @@ impl ParsedQuestion<'_> {
                         .is_some_and(|at| matches!(word(at), "and" | "or"))
             }
             // Right behind the verb, it is the subject.
-            Some("any") => at > 2 && YES_OR_NO.contains(&word(0)),
+            Some("any") => at > 2 && List::YesOrNo.has(word(0)),
             _ => false,
         }
     }
@@ -149,7 +148,7 @@ impl ParsedQuestion<'_> {
         match word(at) {
             "operations" => {
                 let follows =
-                    before.is_some_and(is_name) || QUALIFIERS.contains(&said) || PREPOSITIONS.contains(&said);
+                    before.is_some_and(is_name) || List::Qualifiers.has(said) || List::Prepositions.has(said);
                 follows.then_some(Kind::Campaign)
             }
             "attackers" | "people" | "those" => {
@@ -202,11 +201,11 @@ impl ParsedQuestion<'_> {
         let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
         let ends_part = |at: usize| self.words.get(at).is_some_and(Word::ends_part);
         let qualifies = |at: &usize| {
-            let qualifier = QUALIFIERS.contains(&word(*at)) || BEING.contains(&word(*at));
+            let qualifier = List::Qualifiers.has(word(*at)) || List::Being.has(word(*at));
             let is_noun = words::mention_at(&self.words, *at).is_some();
             !ends_part(*at) && !is_name(*at) && !is_noun && (qualifier || !words::is_function_word(word(*at)))
         };
-        let is_asking = |at: usize| matches!(word(at), "which" | "what") || LISTING.contains(&word(at));
+        let is_asking = |at: usize| matches!(word(at), "which" | "what") || List::Listing.has(word(at));
         let before = (0..at.start).rev().take(MAX_QUALIFIERS);
         let Some(place) = before
             .take_while(|at| qualifies(at) || is_asking(*at))
@@ -232,7 +231,7 @@ impl ParsedQuestion<'_> {
         let Some(before) = which.checked_sub(1) else {
             return false;
         };
-        let preposition = PREPOSITIONS.contains(&word(before));
+        let preposition = List::Prepositions.has(word(before));
         // "… campaigns by which groups", "… against which groups' techniques"
         let is_last = || (noun.end..self.words.len()).all(|at| words::mention_at(&self.words, at).is_some());
         if preposition && is_last() {
@@ -245,9 +244,5 @@ impl ParsedQuestion<'_> {
     }
 }
 
-/// Words that begin a question to be answered with yes or no.
-const YES_OR_NO: &[&str] = &["are", "did", "do", "does", "has", "have", "is", "was", "were"];
-/// "What are its techniques?"
-const BEING: &[&str] = &["are", "is", "was", "were"];
 /// How many words may lie between the one that asks and the noun.
 const MAX_QUALIFIERS: usize = 6;

@@ -5,6 +5,7 @@ use std::ops::Range;
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, TimeZone, Utc};
 use serde::Serialize;
 
+use super::lexicon::List;
 use super::words::{Word, words};
 
 /// A stretch of time; a missing end is open.
@@ -59,19 +60,6 @@ const MONTHS: [&str; 12] = [
     "november",
     "december",
 ];
-const ENTERED: &[&str] = &[
-    "added",
-    "created",
-    "entered",
-    "ingested",
-    "introduced",
-    "new",
-    "newly",
-    "published",
-    "recorded",
-    "registered",
-];
-const BEGINS: &[&str] = &["began", "begin", "begun", "started", "start", "first", "after"];
 
 /// The time that the words name, and which words name it. Words that `is_name` are part of a name.
 pub(super) fn period_of(
@@ -80,10 +68,10 @@ pub(super) fn period_of(
     now: DateTime<Utc>,
 ) -> Option<(Period, Range<usize>)> {
     let (period, at) = relative_period(words, &is_name, now).or_else(|| absolute_period(words, &is_name))?;
-    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.text.as_str()));
+    let has = |list: List| words.iter().any(|word| word.is(list));
     let period = Period {
-        begins: period.from.is_some() && period.until.is_none() && has(BEGINS),
-        entered: has(ENTERED),
+        begins: period.from.is_some() && period.until.is_none() && has(List::Begins),
+        entered: has(List::Entered),
         ..period
     };
     Some((period, at))
@@ -118,16 +106,9 @@ fn absolute_period(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(
 
 /// Whether nothing else lies between two dates: "from 2015 to 2017", "between June 2016 and the end of 2017".
 fn are_joined(words: &[Word], between: Range<usize>) -> bool {
-    const JOINING: &[&str] = &["and", "to", "until", "till", "through", "the", "end", "of"];
     let mut between = words.get(between).unwrap_or_default().iter();
-    between.all(|word| JOINING.contains(&word.text.as_str()))
+    between.all(|word| word.is(List::DateJoining))
 }
-
-/// Words that say how a date is meant.
-const INTRODUCING: &[&str] = &[
-    "in", "during", "of", "since", "from", "after", "before", "until", "till", "by", "to", "through", "than",
-    "later", "earlier", "older", "newer", "prior",
-];
 
 /// The time that a date and the words around it mean: "since 2022", "2022 or later", "up to the end of 2016".
 fn period_around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Range<usize>) {
@@ -173,7 +154,7 @@ fn period_around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Ran
         ("to", _) if at_end || before(back + 1) == "up" => (None, Some(date.end)),
         _ => (Some(date.begin), Some(date.end)),
     };
-    let is_introduced = INTRODUCING.contains(&before(back));
+    let is_introduced = List::Introducing.has(before(back));
     let start = if is_introduced {
         span.start.saturating_sub(back)
     } else {

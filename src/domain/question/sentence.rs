@@ -4,18 +4,10 @@
 //! Sandworm used", and if it is no participle, as in "malware used by Sandworm". Much of English looks alike in both: what
 //! could be either is no verb unless a full stop ends the text.
 
-mod lexicon;
-mod verbs;
-
 use std::ops::Range;
 
-use super::lexicon::{OPENINGS, PREPOSITIONS};
+use super::lexicon::{Form, List, verb_form};
 use super::words::{Word, mention_at, mentions};
-use lexicon::{
-    ADVERBS, ANYTHING, ATTACKERS, CONJUNCTIONS, DESCRIBED, DETERMINERS, LINKS, RELATIVE, TIMES, has,
-};
-use verbs::Form;
-pub(super) use verbs::is_verb;
 
 /// A text with its words.
 #[derive(Clone, Copy)]
@@ -41,7 +33,7 @@ impl<'t> Sentence<'t> {
     pub(super) fn has_main_verb(&self) -> bool {
         let last = self.words.last().map_or("", |word| word.text.as_str());
         // "ransomware hospitals were hit by"
-        if !self.is_ended && PREPOSITIONS.contains(&last) {
+        if !self.is_ended && List::Prepositions.has(last) {
             return false;
         }
         // Clauses about a noun whose verb is still to come.
@@ -49,7 +41,7 @@ impl<'t> Sentence<'t> {
         // "Used PsExec to move laterally.", "Restrict access to the network.": the subject is left out.
         let mut at = usize::from(!self.is_ended);
         while at < self.words.len() {
-            if has(RELATIVE, self.word(at)) || has(CONJUNCTIONS, self.word(at)) {
+            if List::Relative.has(self.word(at)) || List::Conjunctions.has(self.word(at)) {
                 clauses += 1;
             } else if self.is_finite(at, clauses > 0) {
                 match clauses.checked_sub(1) {
@@ -75,7 +67,7 @@ impl<'t> Sentence<'t> {
 
     /// Whether the word is a verb with a subject, and no participle.
     fn is_finite(&self, at: usize, in_clause: bool) -> bool {
-        let Some(form) = verbs::form(self.word(at)) else {
+        let Some(form) = verb_form(self.word(at)) else {
             return false;
         };
         let before = self.before(at);
@@ -87,7 +79,7 @@ impl<'t> Sentence<'t> {
         if form == Form::Helping && self.word(at - 1) == "there" {
             return true;
         }
-        let is_part = said == "to" || said == "be" || verbs::form(said) == Some(Form::Helping);
+        let is_part = said == "to" || said == "be" || verb_form(said) == Some(Form::Helping);
         if said.is_empty() || is_part || self.words.get(at).is_some_and(|word| word.attached) {
             return false;
         }
@@ -95,7 +87,7 @@ impl<'t> Sentence<'t> {
         if matches!(ends_part, Some(':' | ';' | '.')) && form != Form::Helping {
             return false;
         }
-        let follows_noun = has(RELATIVE, said) || !(is_link(said) || has(DETERMINERS, said));
+        let follows_noun = List::Relative.has(said) || !(is_link(said) || List::Determiners.has(said));
         match form {
             // In "attacks in May 2022" it is a month.
             Form::Helping if self.word(at) == "may" => follows_noun && !self.is_number(at + 1),
@@ -118,10 +110,10 @@ impl<'t> Sentence<'t> {
     /// Whether a verb whose past and participle are alike is no participle: "used PsExec", but not "used by Sandworm".
     fn is_past(&self, at: usize, before: Option<usize>) -> bool {
         let follows_kind = before.is_some_and(|noun| mention_at(self.words, noun).is_some());
-        if follows_kind && verbs::describes(self.word(at)) {
+        if follows_kind && List::Describing.has(self.word(at)) {
             return false;
         }
-        if follows_kind && verbs::is_perceived(self.word(at)) {
+        if follows_kind && List::Perceived.has(self.word(at)) {
             return self.has_object(at) && !self.next(at).ends_with("ing");
         }
         if self.is_attacker(before) {
@@ -134,12 +126,12 @@ impl<'t> Sentence<'t> {
 
     /// Whether a verb in a full sentence states something without an object: "worms spread through the network".
     fn needs_no_object(&self, at: usize) -> bool {
-        self.is_ended && verbs::needs_no_object(self.word(at)) && self.next(at) != "by"
+        self.is_ended && List::PlainWithoutObject.has(self.word(at)) && self.next(at) != "by"
     }
 
     /// Whether those who act stand here, in the plural.
     fn is_attacker(&self, at: Option<usize>) -> bool {
-        at.is_some_and(|at| has(ATTACKERS, self.word(at)))
+        at.is_some_and(|at| List::Attackers.has(self.word(at)))
     }
 
     /// Whether what follows a verb can be its object.
@@ -147,7 +139,7 @@ impl<'t> Sentence<'t> {
         let next = self.next_at(at);
         let word = self.word(next);
         let is_time =
-            || matches!(word, "this" | "next" | "every" | "each") && has(TIMES, self.word(next + 1));
+            || matches!(word, "this" | "next" | "every" | "each") && List::Times.has(self.word(next + 1));
         let is_separate = (at..next).any(|at| self.ends_part(at));
         !word.is_empty() && !is_separate && !is_link(word) && !self.is_number(next) && !is_time()
     }
@@ -183,13 +175,13 @@ impl<'t> Sentence<'t> {
     /// Where the words of a verb end: "has not been used".
     fn end_of_verb(&self, at: usize) -> usize {
         let mut end = at + 1;
-        if verbs::form(self.word(at)) != Some(Form::Helping) {
+        if verb_form(self.word(at)) != Some(Form::Helping) {
             return end;
         }
         while is_adverb(self.word(end)) || matches!(self.word(end), "been" | "be" | "being" | "have") {
             end += 1;
         }
-        end + usize::from(verbs::form(self.word(end)).is_some() && !is_link(self.word(end)))
+        end + usize::from(verb_form(self.word(end)).is_some() && !is_link(self.word(end)))
     }
 
     /// Whether a verb only belongs to a clause without a pronoun: "malware Sandworm uses", "tools the group used".
@@ -200,7 +192,7 @@ impl<'t> Sentence<'t> {
         let phrase = self.phrase_to(last, |_| false);
         // "techniques the malware of Sandworm uses"
         let longer = self.phrase_to(last, |word| word == "of");
-        self.has_clause(phrase, |_| true) || self.has_clause(longer, |subject| has(DETERMINERS, subject))
+        self.has_clause(phrase, |_| true) || self.has_clause(longer, |subject| List::Determiners.has(subject))
     }
 
     /// The run of nouns that ends here, across these other words.
@@ -208,7 +200,7 @@ impl<'t> Sentence<'t> {
         let is_in_phrase = |at: &usize| {
             let word = self.word(*at);
             let ends = *at < last && self.ends_part(*at);
-            !ends && (may_cross(word) || !(is_link(word) || OPENINGS.contains(&word)))
+            !ends && (may_cross(word) || !(is_link(word) || List::Openings.has(word)))
         };
         let words = (0..=last).rev().take_while(is_in_phrase);
         words.last().unwrap_or(last)..last + 1
@@ -216,14 +208,14 @@ impl<'t> Sentence<'t> {
 
     /// Whether a run of nouns is one with a clause about it whose subject is the rest, which begins with such a word.
     fn has_clause(&self, phrase: Range<usize>, may_begin: impl Fn(&str) -> bool) -> bool {
-        let determiner = has(DETERMINERS, self.word(phrase.start));
+        let determiner = List::Determiners.has(self.word(phrase.start));
         let is_vague = determiner && matches!(self.word(phrase.start), "all" | "any" | "other" | "some");
         // "The malware Industroyer has …" states something.
         if determiner && !is_vague && self.is_ended {
             return false;
         }
         let start = phrase.start + usize::from(determiner);
-        if has(ANYTHING, self.word(start)) && start + 1 < phrase.end {
+        if List::Anything.has(self.word(start)) && start + 1 < phrase.end {
             return true;
         }
         let Some(noun) = mention_at(self.words, start).filter(|noun| noun.many && noun.at.end < phrase.end)
@@ -236,12 +228,12 @@ impl<'t> Sentence<'t> {
         }
         // "attackers abusing RDP"
         if self.word(subject.start).ends_with("ing")
-            || verbs::form(self.word(subject.start)) == Some(Form::PastOrParticiple)
+            || verb_form(self.word(subject.start)) == Some(Form::PastOrParticiple)
         {
             return false;
         }
         let is_plural = self.word(noun.at.end - 1).ends_with('s');
-        is_plural || has(DETERMINERS, self.word(subject.start)) || !self.is_described(&subject)
+        is_plural || List::Determiners.has(self.word(subject.start)) || !self.is_described(&subject)
     }
 
     /// Whether words only say what a noun for software describes: "ransomware affiliates".
@@ -253,15 +245,17 @@ impl<'t> Sentence<'t> {
         let shown = span.and_then(|span| self.text.get(span)).unwrap_or_default();
         let is_name = shown.starts_with(char::is_uppercase);
         !is_name
-            && (word.ends_with('s') || has(DESCRIBED, singular) || mention_at(self.words, last).is_some())
+            && (word.ends_with('s')
+                || List::Described.has(singular)
+                || mention_at(self.words, last).is_some())
     }
 }
 
 /// Whether a word stands before a noun or a clause and is part of neither.
 fn is_link(word: &str) -> bool {
-    PREPOSITIONS.contains(&word) || has(LINKS, word) || has(RELATIVE, word)
+    List::Prepositions.has(word) || List::Links.has(word) || List::Relative.has(word)
 }
 
 fn is_adverb(word: &str) -> bool {
-    has(ADVERBS, word) || (word.len() > 4 && word.ends_with("ly"))
+    List::Adverbs.has(word) || (word.len() > 4 && word.ends_with("ly"))
 }

@@ -11,15 +11,19 @@ const SHORTEST_WITHOUT_VERB: usize = 5;
 /// Whether a text states something rather than asks for it or merely lists words. What such a text says then weighs more
 /// than the names in it.
 pub fn is_statement(text: &str) -> bool {
-    let words = words(text);
-    if states(text, &words) {
+    is_statement_of(text, &words(text))
+}
+
+/// See [`is_statement`].
+pub(super) fn is_statement_of(text: &str, words: &[Word]) -> bool {
+    if states(text, words) {
         return true;
     }
-    if text.trim_end().ends_with('?') || has_question(text, &words) {
+    if text.trim_end().ends_with('?') || has_question(text, words) {
         return false;
     }
     // The verb may be one that nobody listed.
-    let sentence = Sentence::of(text, &words);
+    let sentence = Sentence::of(text, words);
     let is_phrase = words.len() <= MAX_PHRASE && sentence.begins_with_kind();
     let is_sentence = sentence.is_ended && words.len() >= SHORTEST_WITHOUT_VERB;
     !is_phrase && (is_sentence || words.len() > MAX_PLAIN)

@@ -10,10 +10,15 @@ fn now() -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 3, 18, 12, 0, 0).unwrap()
 }
 
+/// A question that may ask for related things.
+fn parsed(text: &str) -> Option<Question> {
+    Some(Question::read(text, now())).filter(Question::asks_for_related)
+}
+
 /// The plan of a question in which the words in brackets are names of nodes of these kinds.
 fn plan(question: &str, kinds: &[Kind]) -> Option<QuestionPlan> {
     let text = question.replace(['[', ']'], "");
-    let reading = ParsedQuestion::of(&text, now())?;
+    let reading = parsed(&text)?;
     let mut names = Vec::new();
     for (name, kind) in question
         .split('[')
@@ -217,7 +222,7 @@ fn statements_and_mere_names_ask_for_nothing() {
         "Researchers did not say what malware the Sandworm Team used in these attacks on the power grid",
         "This shows in what campaigns the malware of the Sandworm Team was used against the grid.",
     ] {
-        assert!(ParsedQuestion::of(text, now()).is_none(), "{text}");
+        assert!(parsed(text).is_none(), "{text}");
     }
 }
 
@@ -297,7 +302,7 @@ fn a_thing_is_recognised_by_part_of_its_name() {
 proptest::proptest! {
     #[test]
     fn any_text_is_read(text in "\\PC{0,200}", names in proptest::collection::vec((0usize..20, 1usize..4), 0..3)) {
-        if let Some(reading) = ParsedQuestion::of(&text, now()) {
+        if let Some(reading) = parsed(&text) {
             reading.candidates();
             reading.subject();
             reading.subject_words();
@@ -314,7 +319,7 @@ proptest::proptest! {
 fn a_text_states_a_time_by_its_dates() {
     let stated = |year: &str, text: &str| {
         let question = format!("campaigns in {year}");
-        let plan = ParsedQuestion::of(&question, now()).unwrap().plan(&[]).unwrap();
+        let plan = parsed(&question).unwrap().plan(&[]).unwrap();
         plan.period.unwrap().is_stated_in(text)
     };
     for (text, is_stated) in [

@@ -1,43 +1,7 @@
 //! Questions that ask by a verb instead of a noun: how something is mitigated, what it uses, what it can do.
 
-use super::lexicon::PROTECT;
+use super::lexicon::List;
 use super::words::Word;
-
-/// Words that begin a question for what something does, and those that request an answer.
-const ASKED: &[&str] = &["what", "how", "everything", "things", "all"];
-const REQUESTS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
-/// Forms of "do" and of verbs that mean no more.
-const DOES: &[&str] = &[
-    "do",
-    "does",
-    "doing",
-    "work",
-    "works",
-    "operate",
-    "operates",
-    "behave",
-    "behaves",
-    "function",
-    "functions",
-    "proceed",
-    "proceeds",
-];
-/// Words after "do" that say when, where or by what means.
-const WHEN: &[&str] = &[
-    "across",
-    "after",
-    "at",
-    "during",
-    "if",
-    "in",
-    "on",
-    "once",
-    "thanks",
-    "throughout",
-    "upon",
-    "when",
-    "while",
-];
 
 /// Whether the words ask how something is mitigated, or what a mitigation protects from.
 pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
@@ -62,18 +26,15 @@ pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> boo
 
 /// Whether a word is a verb of protection.
 pub(super) fn is_protecting(word: &str) -> bool {
-    PROTECT.iter().any(|verb| word.starts_with(verb))
+    List::Protecting.has(word)
 }
 
 /// Whether the words ask what something uses or does.
 pub(super) fn is_about_use(words: &[Word]) -> bool {
-    const USES: &[&str] = &[
-        "use", "uses", "used", "operate", "operates", "work", "works", "employ", "deploy", "behave",
-    ];
     let asks = words
         .first()
         .is_some_and(|word| matches!(word.text.as_str(), "what" | "how"));
-    asks && words.iter().any(|word| USES.contains(&word.text.as_str()))
+    asks && words.iter().any(|word| word.is(List::Employing))
 }
 
 /// Whether the words ask what something is able to do: "What can … do?", "everything … is capable of", "How does … work in
@@ -85,12 +46,15 @@ pub(super) fn is_about_ability(words: &[Word]) -> bool {
 
 fn asks_ability(words: &[Word]) -> bool {
     let texts = words.iter().map(|word| word.text.as_str());
-    let texts: Vec<&str> = texts.skip_while(|word| REQUESTS.contains(word)).collect();
-    let Some((asking, rest)) = texts.split_first().filter(|(first, _)| ASKED.contains(*first)) else {
+    let texts: Vec<&str> = texts.skip_while(|word| List::Telling.has(word)).collect();
+    let Some((asking, rest)) = texts
+        .split_first()
+        .filter(|(first, _)| List::AskingAbility.has(first))
+    else {
         return false;
     };
     match rest {
-        [.., last] if DOES.contains(last) => true,
+        [.., last] if List::Doing.has(last) => true,
         [.., "capable", "of"] | [.., "used", "for"] => true,
         // "What does the malware of … use?", but not "What malware does … use?"
         ["do" | "does" | "did" | "can", .., "use" | "employ"] => true,
@@ -109,11 +73,11 @@ fn asks_ability(words: &[Word]) -> bool {
             doing @ ..,
         ] if !matches!(*subject, "we" | "i" | "you") && does_when(doing) => true,
         // "What was done in the campaigns of …?"
-        ["is" | "was" | "were", "done", next, ..] if WHEN.contains(next) => true,
+        ["is" | "was" | "were", "done", next, ..] if List::Circumstances.has(next) => true,
         // "How does the malware of … work in practice?"
         ["many" | "much", ..] => false,
         _ => {
-            let works = |word: &&str| DOES.contains(word) && !matches!(*word, "do" | "does" | "doing");
+            let works = |word: &&str| List::Doing.has(word) && !matches!(*word, "do" | "does" | "doing");
             *asking == "how" && rest.iter().skip(1).any(works)
         }
     }
@@ -123,7 +87,7 @@ fn asks_ability(words: &[Word]) -> bool {
 fn does_when(words: &[&str]) -> bool {
     words
         .windows(2)
-        .any(|pair| matches!(pair, ["do", next] if WHEN.contains(next)))
+        .any(|pair| matches!(pair, ["do", next] if List::Circumstances.has(next)))
 }
 
 /// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …", "… and how to

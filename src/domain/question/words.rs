@@ -3,10 +3,7 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::lexicon::{
-    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, MASS, NOUNS, OPERATED, PERSONS, PLURALS,
-    PREPOSITIONS, TECHNIQUES,
-};
+use super::lexicon::{ACTORS, List, Lists, MAX_NOUN, asked_kinds, kind_noun, plural_kinds};
 
 /// A word without the punctuation around it.
 #[derive(Debug, Clone)]
@@ -18,16 +15,24 @@ pub(super) struct Word {
     pub(super) mark: Option<char>,
     /// Whether a hyphen attaches it to the word before, as in "GRU-linked".
     pub(super) attached: bool,
+    lists: Lists,
 }
 
 impl Word {
     fn new(at: usize, word: &str, mark: Option<char>) -> Self {
+        let text = word.to_lowercase();
         Word {
             span: at..at + word.len(),
-            text: word.to_lowercase(),
+            lists: Lists::of(&text),
+            text,
             mark,
             attached: false,
         }
+    }
+
+    /// Whether it stands in a list.
+    pub(super) fn is(&self, list: List) -> bool {
+        self.lists.has(list)
     }
 
     /// Whether a mark separates the word from what follows.
@@ -67,7 +72,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
         let mark = tail.chars().find(|mark| MARKS.contains(mark));
         let attached = word
             .rsplit_once('-')
-            .filter(|(stem, tail)| !stem.is_empty() && ATTACHED.contains(&tail.to_lowercase().as_str()));
+            .filter(|(stem, tail)| !stem.is_empty() && List::Attached.has(&tail.to_lowercase()));
         let Some((stem, tail)) = attached else {
             words.push(Word::new(at, word, mark));
             continue;
@@ -153,10 +158,6 @@ fn belongs(head: &[Kind], modifier: &[Kind]) -> bool {
 
 pub(super) fn mention_at(words: &[Word], at: usize) -> Option<KindMention> {
     let word = words.get(at)?.text.as_str();
-    let before = at
-        .checked_sub(1)
-        .and_then(|before| words.get(before))
-        .map_or("", |word| word.text.as_str());
     let mention = |length: usize, kinds, many, asks| KindMention {
         at: at..at + length,
         kinds,
@@ -164,60 +165,43 @@ pub(super) fn mention_at(words: &[Word], at: usize) -> Option<KindMention> {
         asks,
         owners: &[],
     };
-    if PERSONS.contains(&word) {
+    if List::Persons.has(word) {
         return Some(mention(1, ACTORS, true, true));
     }
-    let listed = |list: &[(&str, &'static [Kind])]| {
-        list.iter()
-            .find(|(plural, _)| *plural == word)
-            .map(|(_, kinds)| *kinds)
-    };
-    if let Some(kinds) = listed(PLURALS) {
+    if let Some(kinds) = plural_kinds(word) {
         return Some(mention(1, kinds, true, false));
     }
-    let after = words.get(at + 1).map_or("", |word| word.text.as_str());
-    let is_asked = || at == 0 || ASKING.contains(&before);
-    // "the controls that …", "operations carried out by …", "malware behaviour"
-    let is_described = || {
-        let of_noun = || {
-            at.checked_sub(1)
-                .is_some_and(|before| mention_at(words, before).is_some())
-        };
-        (before == "the" && matches!(after, "that" | "which"))
-            || (word == "operations" && OPERATED.contains(&after))
-            || (listed(ASKED_PLURALS) == Some(TECHNIQUES) && of_noun())
-    };
-    if let Some(kinds) = listed(ASKED_PLURALS).filter(|_| is_asked() || is_described()) {
+    if let Some(kinds) = asked_kinds(word).filter(|kinds| means_kind(words, at, kinds)) {
         return Some(mention(1, kinds, true, false));
     }
-    for (noun, kinds) in NOUNS {
-        let length = noun.split(' ').count();
-        let Some(phrase) = words.get(at..at + length) else {
-            continue;
-        };
-        let mut parts = noun.split(' ').zip(phrase).enumerate();
-        // The head of "courses of action" comes first, that of other phrases last.
-        let head = if noun.contains(" of ") { 0 } else { length - 1 };
-        let mut many = MASS.contains(noun);
-        let fits = parts.all(|(place, (part, word))| {
-            if place != head || word.text == part {
-                return word.text == part;
-            }
-            many = true;
-            is_plural(&word.text, part)
-        });
-        if fits {
-            return Some(mention(length, kinds, many, false));
-        }
-    }
-    None
+    let lengths = (1..=MAX_NOUN).rev();
+    let mut nouns = lengths.filter_map(|length| {
+        let phrase: Vec<&str> = words
+            .get(at..at + length)?
+            .iter()
+            .map(|word| word.text.as_str())
+            .collect();
+        Some((length, kind_noun(&phrase.join(" "))?))
+    });
+    let (length, noun) = nouns.next()?;
+    Some(mention(length, &noun.kinds, noun.many, false))
 }
 
-fn is_plural(word: &str, singular: &str) -> bool {
-    let stem = |ending: &str| word.strip_suffix(ending);
-    stem("s") == Some(singular)
-        || stem("es") == Some(singular)
-        || stem("ies").is_some_and(|stem| singular.strip_suffix('y') == Some(stem))
+/// Whether a word that means these kinds only beside others does so here: "which operations", "the controls that …",
+/// "operations carried out by …", "malware behaviour".
+fn means_kind(words: &[Word], at: usize, kinds: &[Kind]) -> bool {
+    let word = |at: Option<usize>| {
+        at.and_then(|at| words.get(at))
+            .map_or("", |word| word.text.as_str())
+    };
+    let before = at.checked_sub(1);
+    let is_asked = at == 0 || List::Selecting.has(word(before));
+    let after = word(Some(at + 1));
+    let is_operation = word(Some(at)) == "operations" && List::Operated.has(after);
+    is_asked
+        || (word(before) == "the" && matches!(after, "that" | "which"))
+        || is_operation
+        || (kinds == [Kind::Technique] && before.is_some_and(|before| mention_at(words, before).is_some()))
 }
 
 /// The word before a mention.
@@ -230,7 +214,7 @@ pub(super) fn before<'w>(words: &'w [Word], mention: &KindMention) -> &'w str {
 /// who attacked …".
 pub(super) fn asks_by_whom(words: &[Word], who: usize) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    let by_whom = PREPOSITIONS.contains(&word(who.saturating_sub(1)));
+    let by_whom = List::Prepositions.has(word(who.saturating_sub(1)));
     let last = who
         .checked_sub(1 + usize::from(by_whom))
         .and_then(|at| words.get(at));
@@ -267,5 +251,5 @@ pub(super) fn owners(text: &str, words: &[Word], mention: &KindMention) -> Optio
 
 /// Whether a word says nothing of its own, or only how a question is put.
 pub(super) fn is_function_word(word: &str) -> bool {
-    FUNCTION_WORDS.contains(&word)
+    List::FunctionWords.has(word)
 }

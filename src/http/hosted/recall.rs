@@ -1,5 +1,7 @@
 //! Recall: search, sessions, export.
 
+use std::sync::Arc;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,10 +11,11 @@ use super::error::{HELD_BACK, HostedError};
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
-use crate::actors::extractor::understand_question;
+use crate::actors::extractor::read_question;
 use crate::actors::graph_store::{ExportBundle, ExportSession, ReadSession, Recall, RecallSemantic};
+use crate::clock;
 use crate::domain::narrowing::{Narrowing, NarrowingParams};
-use crate::domain::question::QuestionAsked;
+use crate::domain::question::{self, QuestionAsked};
 use crate::domain::schema::{self, text_schema};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::stix::export::ExportedBundle;
@@ -114,17 +117,16 @@ async fn search(
     let params = Params::of(&request)?;
     let include_rejected = params.flag("include_rejected", false)?;
     let effective = include_rejected && caller.by.may_see_rejected();
-    let mut message = Recall {
-        query: params.text("q", MAX_QUERY)?,
+    let query = params.text("q", MAX_QUERY)?;
+    let message = Recall {
+        question: read_question(&state.extractor, &state.settings.llm, &query).await,
         mode: params.parse_value("mode")?.unwrap_or(RecallMode::Blended),
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected,
         narrowing: Narrowing::read(|name| params.raw_value(name))?,
-        meant: None,
         explain: params.flag("explain", false)?,
         by: caller.by,
     };
-    message.meant = understand_question(&state.extractor, &state.settings.llm, &message.query).await;
     let found = state.graph.call(message).await?;
     Ok(HttpResponse::Ok().json(SearchAnswer {
         count: found.results.rows().len(),
@@ -167,8 +169,9 @@ async fn semantic(
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, HostedError> {
     let params = Params::of(&request)?;
+    let query = params.text("q", MAX_QUERY)?;
     let message = RecallSemantic {
-        query: params.text("q", MAX_QUERY)?,
+        question: Arc::new(question::Question::read(&query, clock::now())),
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected: params.flag("include_rejected", false)?,
         narrowing: Narrowing::read(|name| params.raw_value(name))?,

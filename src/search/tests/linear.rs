@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::DateTime;
 use test_support::{extent, is_full};
 
 use super::super::text::{canonical_key, host, refang, split, words};
-use crate::domain::memory::intent::intent_of;
 use crate::domain::memory::similarity;
 use crate::domain::pii::strict;
+use crate::domain::question::Question;
 use crate::llm::ground::{Haystack, quote_names};
 use crate::search::query::phrases::phrase_words;
 use crate::search::text::analyzer::{fold_accents, tokenize};
@@ -117,8 +118,8 @@ const READERS: &[Reader] = &[
         similarity::overlap(text, "");
         similarity::containment(text, "");
     }),
-    ("kind of a question", |text| {
-        intent_of(text);
+    ("question", |text| {
+        Question::read(text, DateTime::UNIX_EPOCH).intent();
     }),
     ("quotes", |text| {
         let haystack = Haystack::new(text);

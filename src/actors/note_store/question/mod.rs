@@ -11,7 +11,7 @@ use super::graph::{MemoryGraph, Slot};
 use crate::domain::extraction::Gazetteer;
 use crate::domain::kinds::EntityKind;
 use crate::domain::node::NodeType;
-use crate::domain::question::{Kind, ModelReading, Name, ParsedQuestion, QuestionPlan, name_similarity};
+use crate::domain::question::{Kind, ModelReading, Name, Question, QuestionPlan, name_similarity};
 
 /// Most entities of a type that are compared with the words of a question that names nothing.
 const COMPARED: usize = 5_000;
@@ -35,7 +35,7 @@ pub(super) struct NamedEntities {
 
 impl MemoryGraph {
     /// What a question asks for; `None` if it doesn't ask for things related to what it names, or of a time.
-    pub(super) fn understand(&self, reading: &ParsedQuestion<'_>) -> Option<GraphQuestion> {
+    pub(super) fn understand(&self, reading: &Question) -> Option<GraphQuestion> {
         let mut names = self.names_in(reading);
         let mut known = self.kinds_of(&names);
         if known.is_empty() {
@@ -87,7 +87,7 @@ impl MemoryGraph {
     }
 
     /// The entities whose names stand in a question; longer names first, and no word twice.
-    fn names_in(&self, reading: &ParsedQuestion<'_>) -> Vec<NamedEntities> {
+    fn names_in(&self, reading: &Question) -> Vec<NamedEntities> {
         let mut named: Vec<NamedEntities> = Vec::new();
         for candidate in reading.candidates() {
             let is_taken = |other: &NamedEntities| {
@@ -109,7 +109,7 @@ impl MemoryGraph {
     }
 
     /// The entity that a question means but does not name in full: "credential dumping" is OS Credential Dumping.
-    fn find_subject_entity(&self, reading: &ParsedQuestion<'_>) -> Option<NamedEntities> {
+    fn find_subject_entity(&self, reading: &Question) -> Option<NamedEntities> {
         let subject = reading.subject();
         let beginnings: Vec<&str> = subject.iter().filter_map(|word| word.get(..BEGINNING)).collect();
         let mut best: Option<(f32, Slot)> = None;

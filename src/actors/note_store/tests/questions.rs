@@ -10,7 +10,7 @@ use crate::actors::note_store::graph::MemoryGraph;
 use crate::actors::note_store::question::QuestionAnswers;
 use crate::clock;
 use crate::domain::memory::why::NoteWhy;
-use crate::domain::question::{Kind, ModelReading, ParsedQuestion};
+use crate::domain::question::{Kind, ModelReading, Question};
 use crate::store::{StoredEntity, StoredRelation};
 
 /// Notes of which most mention Sandworm and have words of the questions.
@@ -30,11 +30,10 @@ const NOTES: &[&str] = &[
 
 async fn asked(core: &NoteCore, query: &str, scope: Scope, k: usize) -> NotesFound {
     let message = RecallNotes {
-        query: query.into(),
+        question: read(query),
         k,
         scope,
         explain: true,
-        meant: None,
     };
     core.recall_notes(message).await.unwrap()
 }
@@ -208,18 +207,17 @@ fn a_question_that_names_nothing_relational_has_the_scores_of_search_and_neighbo
         ] {
             let scope = Scope::default();
             let answered = core
-                .answer_note_question(memory, (question, &None), &scope, clock::now())
+                .answer_note_question(memory, &read(question), &scope)
                 .await
                 .unwrap();
             assert!(answered.is_none(), "{question}");
             let found = asked(&core, question, scope, 10).await;
             assert!(found.question.unwrap().plan.is_none());
             let plain = RecallNotes {
-                query: question.into(),
+                question: read(question),
                 k: 10,
                 scope: Scope::default(),
                 explain: false,
-                meant: None,
             };
             let plain = core.recall_notes(plain).await.unwrap();
             let scores = |notes: &[FoundNote]| -> Vec<(Uuid, f32)> {
@@ -337,13 +335,13 @@ fn hub(relations: u128) -> MemoryGraph {
 fn a_hub_hides_no_answer_and_costs_a_bounded_time() {
     let graph = hub(extent(10_000, 50_000));
     let now = clock::now();
-    let reading = ParsedQuestion::of("Which tools does Sandworm use?", now).unwrap();
+    let reading = Question::read("Which tools does Sandworm use?", now);
     let since = Instant::now();
     let asked = graph.understand(&reading).unwrap();
     let answered = QuestionAnswers::to(&graph, asked, &Scope::default());
     let took = since.elapsed();
     assert_eq!(answered.answers.len(), 1);
-    let reading = ParsedQuestion::of("Which indicators does Sandworm have?", now).unwrap();
+    let reading = Question::read("Which indicators does Sandworm have?", now);
     let asked = graph.understand(&reading).unwrap();
     let all = Instant::now();
     assert_eq!(
@@ -365,7 +363,7 @@ fn no_cut_of_a_real_text_makes_a_question_hang_or_panic() {
         let texts = [
             include_str!("questions.rs"),
             include_str!("../../../../README.md"),
-            include_str!("../../../domain/memory/intent.rs"),
+            include_str!("../../../domain/question/intent.rs"),
         ];
         let mut state = 12_345_u64;
         let mut random = |below: usize| {
@@ -385,7 +383,7 @@ fn no_cut_of_a_real_text_makes_a_question_hang_or_panic() {
                 format!("who {cut} since 2020"),
             ] {
                 let since = Instant::now();
-                core.answer_note_question(memory, (&question, &None), &Scope::default(), clock::now())
+                core.answer_note_question(memory, &read(&question), &Scope::default())
                     .await
                     .unwrap();
                 assert!(since.elapsed() < Duration::from_secs(5), "{question}");
@@ -400,11 +398,13 @@ fn what_a_language_model_read_is_answered_from_the_graph() {
         let core = filled().await;
         let ask = async |meant: Option<ModelReading>| {
             let message = RecallNotes {
-                query: "Where has Industroyer turned up?".into(),
+                question: Arc::new(
+                    Question::read("Where has Industroyer turned up?", clock::now())
+                        .with_model_reading(meant),
+                ),
                 k: 10,
                 scope: Scope::default(),
                 explain: true,
-                meant,
             };
             core.recall_notes(message).await.unwrap()
         };

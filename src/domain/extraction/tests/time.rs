@@ -5,13 +5,14 @@
 
 use std::time::{Duration, Instant};
 
+use chrono::DateTime;
 use test_support::{extent, is_full};
 
 use super::*;
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::memory::intent::intent_of;
 use crate::domain::memory::similarity::{containment, overlap};
 use crate::domain::pii;
+use crate::domain::question::Question;
 use crate::domain::tlp::Tlp;
 use crate::llm::ground::Haystack;
 
@@ -167,15 +168,16 @@ const READERS: &[Reader] = &[
         stated_relations(text, &hits);
     }),
     ("entities", |text| drop(entities_of(text))),
-    ("question", |text| drop(question_filters(text))),
     ("personal data", |text| drop(pii::redact(text))),
     ("markings", |text| drop(sensitivity(text, Tlp::White))),
     ("orders to a model", |text| {
         prompt_injection(text);
     }),
     ("defang", |text| drop(defang(&refang(text)))),
-    ("kind of a question", |text| {
-        intent_of(text);
+    ("question", |text| {
+        let question = Question::read(text, DateTime::UNIX_EPOCH);
+        question.filters();
+        question.intent();
     }),
     ("near-duplicates", |text| {
         overlap(text, PROSE);

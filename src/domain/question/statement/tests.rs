@@ -1,5 +1,5 @@
 use super::*;
-use crate::domain::question::ParsedQuestion;
+use crate::domain::question::Question;
 
 const STATEMENTS: &[&str] = &[
     // The subject is a name.
@@ -164,8 +164,8 @@ const NAMES: &[&str] = &[
 fn what_states_something_is_a_statement_and_asks_for_nothing() {
     for text in STATEMENTS {
         assert!(is_statement(text), "{text}");
-        let reading = ParsedQuestion::of(text, crate::clock::now());
-        assert!(reading.is_none(), "{text}");
+        let question = Question::read(text, crate::clock::now());
+        assert!(!question.asks_for_related(), "{text}");
     }
 }
 

@@ -90,7 +90,7 @@ fn what_described_groups_have_is_asked_for() {
         ),
         ("groups attributed to the GRU", "gru", None),
     ] {
-        let reading = ParsedQuestion::of(question, now()).unwrap();
+        let reading = parsed(question).unwrap();
         let description = reading.description().unwrap_or_else(|| panic!("{question}"));
         assert_eq!(description.text(), described, "{question}");
         let plan = reading.plan_for_described_groups();
@@ -114,7 +114,7 @@ fn other_words_describe_no_groups() {
         "What malware do groups control valves with?",
         "Who is behind the attack on the grid?",
     ] {
-        let reading = ParsedQuestion::of(question, now()).unwrap();
+        let reading = parsed(question).unwrap();
         assert_eq!(reading.description(), None, "{question}");
     }
 }
@@ -154,7 +154,7 @@ fn a_text_fits_a_description_by_whole_words() {
         ("malware of criminals groups", "It is run by a criminal.", true),
         ("malware of groups from Iran", "", false),
     ] {
-        let reading = ParsedQuestion::of(question, now()).unwrap();
+        let reading = parsed(question).unwrap();
         let description = reading.description().unwrap_or_else(|| panic!("{question}"));
         assert_eq!(description.fits(text), fits, "{question} / {text}");
     }
@@ -190,7 +190,7 @@ fn cuts_of_real_texts_describe_groups_by_words_of_their_own() {
             format!("malware of groups linked to {cut}"),
             format!("Groups: {cut}, what malware do they use?"),
         ] {
-            let Some(reading) = ParsedQuestion::of(&question, now()) else {
+            let Some(reading) = parsed(&question) else {
                 continue;
             };
             reading.plan_for_described_groups();
@@ -203,6 +203,6 @@ fn cuts_of_real_texts_describe_groups_by_words_of_their_own() {
     }
     assert!(described > extent(50, 500), "{described}");
     // Ten times the longest text that is looked at, and more: linear in it.
-    let reading = ParsedQuestion::of("malware of Laurasian groups", now()).unwrap();
+    let reading = parsed("malware of Laurasian groups").unwrap();
     assert!(!reading.description().unwrap().fits(&all));
 }

@@ -322,7 +322,7 @@ proptest::proptest! {
     ) {
         const ENDS: [&str; 8] = [" ", " ", " ", " ", ", ", ": ", " -> ", "? "];
         let text: String = order.iter().map(|(word, end)| format!("{}{}", WORDS[*word], ENDS[*end])).collect();
-        if let Some(reading) = ParsedQuestion::of(&text, now()) {
+        if let Some(reading) = parsed(&text) {
             let name = |(start, length, kind): (usize, usize, usize)| Name {
                 words: start..start + length,
                 kinds: vec![Kind::ALL[kind]],

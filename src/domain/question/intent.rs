@@ -10,6 +10,8 @@
 //!
 //! English only. A question in another language is exploratory, unless it is an identifier or contains a date.
 
+use super::lexicon::{List, wordings};
+use super::words::Word;
 use crate::domain::extraction::Extractor;
 use crate::domain::node::wire_enum;
 
@@ -24,139 +26,101 @@ wire_enum! {
     }
 }
 
+/// What a phrase tells of the answer that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wording {
+    Causal,
+    Overview,
+    Temporal,
+    Relational,
+    Factual,
+    /// Factual at the beginning of a question.
+    FactualStart,
+}
+
+impl Wording {
+    /// The one of the phrases in this list.
+    pub(super) fn named(list: &str) -> Option<Self> {
+        Some(match list {
+            "causal" => Self::Causal,
+            "overview" => Self::Overview,
+            "temporal" => Self::Temporal,
+            "relational" => Self::Relational,
+            "factual" => Self::Factual,
+            "factual starts" => Self::FactualStart,
+            _ => return None,
+        })
+    }
+}
+
 /// Maximum number of words read; anything longer is a text, not a question.
 const MAX_WORDS: usize = 300;
 /// Maximum number of other words in a question that looks up an identifier.
 const WORDS_OF_A_LOOKUP: usize = 3;
 
-/// `|`-separated phrases of whole words, matched anywhere in the question.
-const CAUSAL: &str = "\
-    why|because|cause|causes|caused|causing|root cause|led to|lead to|leads to|leading to|result of|\
-    results of|result in|resulted in|results in|resulted from|resulting from|impact of|impact on|\
-    impact does|impact did|effect of|effects of|consequence|consequences|due to|reason|reasons|motive|\
-    motives|motivation|motivations|motivated|how come|what happens if|what happens when|triggered|\
-    what enabled|what allowed|explain how come|contributed to|in response to|in retaliation";
-const OVERVIEW: &str = "\
-    overview|tell me about|tell us about|tell me more|everything about|everything on|everything we know|\
-    all about|all we know|summary|summarize|summarise|brief me|briefing|background on|introduction to|\
-    explore|learn about|information on|information about|info on|info about|details on|details about|\
-    what do we know|what do you know|what is known|what s known|profile of|describe|landscape|discuss";
-const TEMPORAL: &str = "\
-    since|latest|newest|recent|recently|timeline|timelines|chronology|chronological|chronologically|before|\
-    after|until|during|today|yesterday|currently|nowadays|now|earliest|first seen|last seen|first observed|\
-    last observed|first reported|last reported|first appear|first appeared|first detected|first used|\
-    first discovered|how long|how old|how often|how recently|how soon|what date|which date|what year|\
-    which year|what month|which month|what day|what time|date of|dates of|over time|history of|evolution of|\
-    evolved|evolve|evolving|what is new|what s new|whats new|anything new|this week|this month|this year|\
-    this quarter|last week|last month|last year|last quarter|last night|last few|last time|past week|\
-    past month|past year|past few|weeks ago|days ago|months ago|years ago|hours ago|still active|no longer|\
-    sequence of events|as of|up to date|previously|most recent";
-const RELATIONAL: &str = "\
-    related|relation|relations|relationship|relationships|relate|relates|linked|link between|links between|\
-    linkage|links to|link to|between|connected|connection|connections|connect|connects|attributed|\
-    attribution|attribute|attributable|associated|association|associations|affiliated|affiliate|affiliates|\
-    affiliation|overlap|overlaps|overlapping|shared by|share|shares|in common|common to|tied to|ties to|\
-    ties with|behind|used by|exploited by|targeted by|deployed by|operated by|developed by|delivered by|\
-    dropped by|abused by|employed by|leveraged by|attacked by|controlled by|hosted by|hosted on|run by|\
-    distributed by|who uses|who used|belongs to|belong to|part of|communicates with|communicate with|\
-    communicating with|resolves to|resolve to|resolved to|works with|work with|collaborate|collaborates|\
-    cooperates|mapped to|map to|maps to|subgroup of|successor of|rebrand of|variant of|variants of|same as|\
-    alias of|aliases of|also known as|along with|together with";
-/// Verbs that relate two things, in the forms used in questions.
-const JOINING_VERBS: &str = "\
-    use|uses|used|using|exploit|exploits|exploited|exploiting|target|targets|targeted|targeting|deploy|\
-    deploys|deployed|deliver|delivers|delivered|drop|drops|dropped|employ|employs|employed|leverage|\
-    leverages|leveraged|abuse|abuses|abused|attack|attacks|attacked|operate|operates|operated|operating|\
-    host|hosts|hosted|contact|contacts|contacted|distribute|distributes|distributed|install|installs|\
-    installed|download|downloads|downloaded|communicate|communicates|mitigate|mitigates|mitigated|detect|\
-    detects|develop|develops|developed|created|creates|runs|sell|sells|sold|indicate|indicates";
-const ASKING: &str = "which|what|who|whom|whose";
-const HELPING: &str = "is|are|was|were|does|do|did|has|have|had|can|could|should";
-const FACTUAL_STARTS: &str = "\
-    what is|what s|whats|what are|what was|what were|who is|who s|who are|who was|which|where|how many|\
-    how much|how severe|how critical|define|definition|meaning|what does|what do|what did|what type|\
-    what kind|what cve|what cvss|what version|what port|what hash|what country|what|who|give me the|\
-    is there|are there|look up|lookup";
-const FACTUAL: &str = "\
-    hash of|hashes of|md5 of|sha256 of|sha1 of|cvss|severity of|severity|ip address of|ip addresses of|\
-    cve id|cve number|cve for|cve of|score of|name of|id of|identifier of|definition of|meaning of|\
-    number of|stand for|stands for";
-const MONTHS: &str = "\
-    january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|\
-    jun|jul|aug|sep|sept|oct|nov|dec";
-/// Words before a month or year that mark it as a time.
-const TIME_WORDS: &str = "in|since|until|till|by|from|of|last|this|early|late|mid";
-/// Words before a four-digit number that make it a product name or a port.
-const PRODUCT_WORDS: &str = "\
-    server|windows|exchange|office|sharepoint|studio|sql|outlook|word|excel|project|visio|access|dynamics|\
-    autocad|port|ports|error|id|event|build|version|tcp|udp|sp";
-const LAST_UNITS: &str = "day|days|week|weeks|month|months|year|years|hours|quarter";
-
 /// Classifies a question by the rules in the module documentation. Deterministic.
-pub fn intent_of(query: &str) -> Intent {
-    let question = QuestionWords::new(query);
-    if question.has_any(CAUSAL) {
+pub(super) fn intent_of(query: &str, words: &[Word]) -> Intent {
+    let question = QuestionWords::of(query, words.get(..MAX_WORDS).unwrap_or(words));
+    let told = question.wordings();
+    if told.contains(&Wording::Causal) {
         Intent::Causal
-    } else if question.asks_for_time() {
+    } else if told.contains(&Wording::Temporal) || question.asks_for_time() {
         Intent::Temporal
-    } else if question.has_any(OVERVIEW) {
+    } else if told.contains(&Wording::Overview) {
         Intent::Exploratory
-    } else if question.has_any(RELATIONAL) || question.joins_things() {
+    } else if told.contains(&Wording::Relational) || question.joins_things() {
         Intent::Relational
-    } else if question.is_factual() || is_lookup(query, question.words.len()) {
+    } else if question.is_factual(&told) || question.is_lookup(query) {
         Intent::Factual
     } else {
         Intent::Exploratory
     }
 }
 
-/// A question split into lower-case words.
-struct QuestionWords {
-    words: Vec<String>,
-    /// The words joined by single spaces, with one at each end, for matching phrases.
-    line: String,
+/// The words of a question as phrases have them: "what's", "doesn't".
+struct QuestionWords<'w> {
+    words: &'w [Word],
+    texts: Vec<String>,
 }
 
-impl QuestionWords {
-    fn new(query: &str) -> Self {
-        let words: Vec<String> = query
-            .split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '.' | '/' | '_' | ':')))
-            .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()))
-            .filter(|word| !word.is_empty())
-            .take(MAX_WORDS)
-            .map(str::to_lowercase)
-            .collect();
-        let line = format!(" {} ", words.join(" "));
-        Self { words, line }
+impl<'w> QuestionWords<'w> {
+    fn of(query: &str, words: &'w [Word]) -> Self {
+        let is_short = |word: &Word| {
+            let rest = query.get(word.span.end..).unwrap_or_default();
+            rest.starts_with("'s") || rest.starts_with("’s")
+        };
+        let text = |word: &Word| {
+            let end = if is_short(word) { "'s" } else { "" };
+            format!("{}{end}", word.text)
+        };
+        Self {
+            words,
+            texts: words.iter().map(text).collect(),
+        }
     }
 
-    fn has_any(&self, phrases: &str) -> bool {
-        phrases.split('|').any(|phrase| self.has(phrase))
-    }
-
-    fn has(&self, phrase: &str) -> bool {
-        self.line.match_indices(phrase).any(|(at, _)| {
-            let before = at.checked_sub(1).and_then(|at| self.line.as_bytes().get(at));
-            let after = self.line.as_bytes().get(at + phrase.len());
-            before == Some(&b' ') && after == Some(&b' ')
-        })
+    /// What all phrases tell, those at the beginning first.
+    fn wordings(&self) -> Vec<Wording> {
+        let texts: Vec<&str> = self.texts.iter().map(String::as_str).collect();
+        let at = |at: usize| {
+            let told = wordings(texts.get(at..).unwrap_or_default());
+            told.filter(move |told| at == 0 || *told != Wording::FactualStart)
+        };
+        (0..texts.len()).flat_map(at).collect()
     }
 
     fn word(&self, at: usize) -> &str {
-        self.words.get(at).map_or("", String::as_str)
+        self.words.get(at).map_or("", |word| word.text.as_str())
     }
 
     fn asks_for_time(&self) -> bool {
-        self.has_any(TEMPORAL) || self.asks_when() || (0..self.words.len()).any(|at| self.is_time(at))
+        self.asks_when() || (0..self.words.len()).any(|at| self.is_time(at))
     }
 
     /// Whether `when` at one end of the question asks for a time; elsewhere it introduces a condition.
     fn asks_when(&self) -> bool {
-        let early = self.words.iter().take(2).any(|word| word == "when");
-        early
-            || self.words.last().is_some_and(|word| word == "when")
-            || self.has("know when")
-            || self.has("me when")
+        let early = self.words.iter().take(2).any(|word| word.text == "when");
+        early || self.words.last().is_some_and(|word| word.text == "when")
     }
 
     fn is_time(&self, at: usize) -> bool {
@@ -167,53 +131,43 @@ impl QuestionWords {
             return true;
         }
         if is_year(word) {
-            return !lists(PRODUCT_WORDS, before);
+            return !List::Products.has(before);
         }
-        if lists(MONTHS, word) {
+        if List::Months.has(word) {
             // "may" and "march" are also ordinary words.
-            return numbered(next) || numbered(before) || lists(TIME_WORDS, before);
+            return numbered(next) || numbered(before) || List::BeforeMonth.has(before);
         }
-        let counted = numbered(next) && lists(LAST_UNITS, self.word(at + 2));
-        matches!(word, "last" | "past") && (counted || lists(LAST_UNITS, next))
+        let counted = numbered(next) && List::Units.has(self.word(at + 2));
+        matches!(word, "last" | "past") && (counted || List::Units.has(next))
     }
 
     /// Whether the verb relates two things: `Which tools does X use?`, `Does X target banks?`
     fn joins_things(&self) -> bool {
-        let asked = self.words.iter().take(2).any(|word| lists(ASKING, word.as_str()));
-        let helped = self
-            .words
-            .first()
-            .is_some_and(|word| lists(HELPING, word.as_str()));
+        let asked = self.words.iter().take(2).any(|word| word.is(List::AskingThings));
         // A verb needs a subject before it: as the first word, "attacks" is a noun.
-        let joined = self
-            .words
-            .iter()
-            .skip(1)
-            .any(|word| lists(JOINING_VERBS, word.as_str()));
-        (asked || helped) && joined
+        let joined = || self.words.iter().skip(1).any(|word| word.is(List::Relating));
+        (asked || self.is_yes_or_no()) && joined()
     }
 
-    fn is_factual(&self) -> bool {
-        let starts = |phrase: &str| {
-            let rest = self
-                .line
-                .strip_prefix(' ')
-                .and_then(|line| line.strip_prefix(phrase));
-            rest.is_some_and(|rest| rest.starts_with(' '))
-        };
+    fn is_yes_or_no(&self) -> bool {
+        self.words.first().is_some_and(|word| word.is(List::YesOrNoVerbs))
+    }
+
+    fn is_factual(&self, told: &[Wording]) -> bool {
         // A single question word asks nothing.
-        let more = self.words.len() > 1;
-        let helped = self
-            .words
-            .first()
-            .is_some_and(|word| lists(HELPING, word.as_str()));
-        more && (FACTUAL_STARTS.split('|').any(starts) || helped || self.has_any(FACTUAL))
+        let tells = |told: &Wording| matches!(told, Wording::Factual | Wording::FactualStart);
+        self.words.len() > 1 && (self.is_yes_or_no() || told.iter().any(tells))
     }
-}
 
-/// Whether the list holds the word.
-fn lists(list: &str, word: &str) -> bool {
-    list.split('|').any(|listed| listed == word)
+    /// Whether the question is an identifier or indicator with hardly any other words.
+    fn is_lookup(&self, query: &str) -> bool {
+        if self.words.len() > 1 + WORDS_OF_A_LOOKUP {
+            return false;
+        }
+        let hits = Extractor::shared().extract(query);
+        let [hit] = hits.as_slice() else { return false };
+        !hit.kind.is_name()
+    }
 }
 
 fn is_year(word: &str) -> bool {
@@ -243,19 +197,14 @@ fn is_quarter(word: &str) -> bool {
     matches!(word, "q1" | "q2" | "q3" | "q4" | "h1" | "h2")
 }
 
-/// Whether the question is an identifier or indicator with hardly any other words.
-fn is_lookup(query: &str, words: usize) -> bool {
-    if words > 1 + WORDS_OF_A_LOOKUP {
-        return false;
-    }
-    let hits = Extractor::shared().extract(query);
-    let [hit] = hits.as_slice() else { return false };
-    !hit.kind.is_name()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::words::words;
     use super::*;
+
+    fn intent_of(query: &str) -> Intent {
+        super::intent_of(query, &words(query))
+    }
 
     fn check(want: Intent, questions: &[&str]) {
         for question in questions {

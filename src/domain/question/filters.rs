@@ -4,12 +4,11 @@
 //! for. Questions are typed carelessly, so names match in any case, unless they are ordinary words.
 
 use std::collections::BTreeSet;
-use std::ops::Range;
 
+use super::lexicon::{List, node_types};
+use super::words::Word;
+use crate::domain::extraction::{Entry, Extractor, Gazetteer, canonical_name};
 use crate::domain::node::NodeType;
-
-use super::Extractor;
-use super::gazetteer::{Entry, Gazetteer, Mode, canonical_name};
 
 /// The filters of a question.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,67 +22,15 @@ pub struct QuestionFilters {
     pub text: String,
 }
 
-/// Words that denote a node type.
-const TYPE_WORDS: &[(&str, &[NodeType])] = &[
-    ("technique", &[NodeType::Attck]),
-    ("tactic", &[NodeType::Attck]),
-    ("ttp", &[NodeType::Attck]),
-    ("subtechnique", &[NodeType::Attck]),
-    ("mitigation", &[NodeType::Attck]),
-    ("attck", &[NodeType::Attck]),
-    ("countermeasure", &[NodeType::Attck]),
-    ("malware", &[NodeType::Tool]),
-    ("tool", &[NodeType::Tool]),
-    ("toolset", &[NodeType::Tool]),
-    ("software", &[NodeType::Tool]),
-    ("ransomware", &[NodeType::Tool]),
-    ("backdoor", &[NodeType::Tool]),
-    ("trojan", &[NodeType::Tool]),
-    ("implant", &[NodeType::Tool]),
-    ("wiper", &[NodeType::Tool]),
-    ("actor", &[NodeType::Actor]),
-    ("group", &[NodeType::Actor]),
-    ("gang", &[NodeType::Actor]),
-    ("apt", &[NodeType::Actor]),
-    ("adversary", &[NodeType::Actor]),
-    ("who", &[NodeType::Actor]),
-    ("attacker", &[NodeType::Actor]),
-    ("campaign", &[NodeType::Actor]),
-    ("ioc", &[NodeType::Ioc]),
-    ("indicator", &[NodeType::Ioc]),
-    ("hash", &[NodeType::Ioc]),
-    ("domain", &[NodeType::Ioc]),
-    ("url", &[NodeType::Ioc]),
-    ("ip", &[NodeType::Ioc]),
-    ("cve", &[NodeType::Cve]),
-    ("vulnerability", &[NodeType::Cve, NodeType::Vulnerability]),
-    ("vuln", &[NodeType::Cve, NodeType::Vulnerability]),
-    ("weakness", &[NodeType::Vulnerability]),
-    ("report", &[NodeType::Osint]),
-    ("article", &[NodeType::Osint]),
-    ("news", &[NodeType::Osint]),
-];
-
-/// Words without meaning for a search.
-const FUNCTION_WORDS: &[&str] = &[
-    "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can", "could",
-    "did", "do", "does", "for", "from", "give", "had", "has", "have", "how", "i", "in", "into", "is", "it",
-    "its", "known", "list", "me", "of", "on", "or", "our", "please", "s", "show", "tell", "that", "the",
-    "their", "them", "there", "these", "they", "this", "those", "threat", "to", "us", "use", "used", "uses",
-    "using", "was", "we", "were", "what", "when", "where", "which", "whose", "why", "will", "with", "would",
-    "you",
-];
-
 /// Extracts the filters from a question.
-pub fn question_filters(question: &str) -> QuestionFilters {
+pub(super) fn filters_of(question: &str, words: &[Word]) -> QuestionFilters {
     let gazetteer = Gazetteer::shared();
     let mut filters = QuestionFilters::default();
-    let words = words(question);
     let mut used = vec![false; words.len()];
     let mut entries: Vec<&Entry> = Vec::new();
-    for hit in Extractor::shared().extract(&upper_identifiers(question, &words)) {
-        let first = words.partition_point(|word| word.end <= hit.span.start);
-        let behind = words.partition_point(|word| word.start < hit.span.end);
+    for hit in Extractor::shared().extract(&upper_identifiers(question, words)) {
+        let first = words.partition_point(|word| word.span.end <= hit.span.start);
+        let behind = words.partition_point(|word| word.span.start < hit.span.end);
         if let Some(covered) = used.get_mut(first..behind) {
             covered.fill(true);
         }
@@ -93,7 +40,7 @@ pub fn question_filters(question: &str) -> QuestionFilters {
             None => filters.identifiers.push(hit.value),
         }
     }
-    typed_names(question, &words, &mut used, &mut entries);
+    typed_names(question, words, &mut used, &mut entries);
     let mut named = BTreeSet::new();
     for entry in entries
         .into_iter()
@@ -102,13 +49,11 @@ pub fn question_filters(question: &str) -> QuestionFilters {
         filters.names.extend(entry.names().map(str::to_owned));
     }
     let mut rest = Vec::new();
-    for (span, _) in words.into_iter().zip(used).filter(|(_, used)| !used) {
-        let word = question.get(span).unwrap_or_default();
-        let lower = word.to_lowercase();
-        match node_types(&lower) {
+    for (word, _) in words.iter().zip(used).filter(|(_, used)| !used) {
+        match node_types(&word.text) {
             Some(types) => filters.node_types.extend(types),
-            None if FUNCTION_WORDS.contains(&lower.as_str()) => {}
-            None => rest.push(word),
+            None if word.is(List::Filler) => {}
+            None => rest.push(question.get(word.span.clone()).unwrap_or_default()),
         }
     }
     filters.text = rest.join(" ");
@@ -117,15 +62,15 @@ pub fn question_filters(question: &str) -> QuestionFilters {
 }
 
 /// The question with identifiers such as `t0866` and `g0007` in upper case; its byte length is unchanged.
-fn upper_identifiers(question: &str, words: &[Range<usize>]) -> String {
+fn upper_identifiers(question: &str, words: &[Word]) -> String {
     let mut upper = question.to_owned();
-    for span in words {
+    for span in words.iter().map(|word| word.span.clone()) {
         let word = question.get(span.clone()).unwrap_or_default();
         let digits = word.trim_start_matches(|c: char| c.is_ascii_lowercase());
         let letters = word.len() - digits.len();
         let identifier =
             matches!(letters, 1 | 2) && digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit());
-        if identifier && let Some(word) = upper.get_mut(span.clone()) {
+        if identifier && let Some(word) = upper.get_mut(span) {
             word.make_ascii_uppercase();
         }
     }
@@ -141,35 +86,8 @@ fn once_each(filters: &mut QuestionFilters) {
     filters.identifiers.retain(|id| seen.insert(id.clone()));
 }
 
-fn node_types(word: &str) -> Option<&'static [NodeType]> {
-    let plural_y = word.strip_suffix("ies").map(|stem| format!("{stem}y"));
-    let plural_es = word.strip_suffix("es");
-    let plural_s = word.strip_suffix('s');
-    let forms = [Some(word), plural_s, plural_es, plural_y.as_deref()];
-    TYPE_WORDS
-        .iter()
-        .find(|(name, _)| forms.contains(&Some(name)))
-        .map(|(_, types)| *types)
-}
-
-fn words(question: &str) -> Vec<Range<usize>> {
-    let mut spans = Vec::new();
-    let mut at = 0;
-    for part in question.split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_'))) {
-        if !part.is_empty() {
-            spans.push(at..at + part.len());
-        }
-        at += part.len();
-        at += question
-            .get(at..)
-            .and_then(|rest| rest.chars().next())
-            .map_or(0, char::len_utf8);
-    }
-    spans
-}
-
 /// Names in a case that would not count in running text: "lockbit", "conti".
-fn typed_names<'g>(question: &str, words: &[Range<usize>], used: &mut [bool], entries: &mut Vec<&'g Entry>) {
+fn typed_names<'g>(question: &str, words: &[Word], used: &mut [bool], entries: &mut Vec<&'g Entry>) {
     let gazetteer: &'g Gazetteer = Gazetteer::shared();
     for count in (1..=3usize).rev() {
         for (at, group) in words.windows(count).enumerate() {
@@ -182,9 +100,9 @@ fn typed_names<'g>(question: &str, words: &[Range<usize>], used: &mut [bool], en
             else {
                 continue;
             };
-            let text = question.get(first.start..last.end).unwrap_or_default();
+            let text = question.get(first.span.start..last.span.end).unwrap_or_default();
             if text.len() > 3
-                && let Some(entry) = gazetteer.resolve(text).filter(|e| is_distinct(e, text))
+                && let Some(entry) = gazetteer.resolve(text).filter(|entry| entry.is_distinct(text))
             {
                 taken.fill(true);
                 entries.push(entry);
@@ -193,18 +111,14 @@ fn typed_names<'g>(question: &str, words: &[Range<usize>], used: &mut [bool], en
     }
 }
 
-/// Whether this spelling of the entry's name is more than an ordinary word.
-fn is_distinct(entry: &Entry, text: &str) -> bool {
-    let wanted = canonical_name(text);
-    entry
-        .names()
-        .zip(&entry.modes)
-        .any(|(name, mode)| *mode != Mode::Context && canonical_name(name) == wanted)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::words::words;
     use super::*;
+
+    fn question_filters(question: &str) -> QuestionFilters {
+        filters_of(question, &words(question))
+    }
 
     #[test]
     fn a_question_becomes_types_names_identifiers_and_text() {
