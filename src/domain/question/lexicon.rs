@@ -1,6 +1,6 @@
 //! The words that the understanding of questions knows. They are data: `assets/question/words.txt` has the lists,
-//! `nouns.txt` the nouns for kinds of things, `phrases.txt` the phrases that tell what kind of answer is wanted. A new word
-//! or phrase is an entry there.
+//! `nouns.txt` the nouns for kinds of things, `phrases.txt` the phrases that tell what kind of answer is wanted, `dates.txt` the
+//! names of months and seasons. A new word or phrase is an entry there.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,6 +11,7 @@ use crate::domain::node::NodeType;
 
 const WORDS: &str = include_str!("../../../assets/question/words.txt");
 const NOUNS: &str = include_str!("../../../assets/question/nouns.txt");
+const DATES: &str = include_str!("../../../assets/question/dates.txt");
 const PHRASES: &str = include_str!("../../../assets/question/phrases.txt");
 
 pub(super) const ACTORS: &[Kind] = &[Kind::Group, Kind::Campaign];
@@ -94,6 +95,8 @@ word_lists! {
     Products = "products",
     Units = "units",
     Filler = "filler",
+    Negating = "negating",
+    Excepting = "excepting",
 }
 
 /// The lists in which a word stands.
@@ -185,6 +188,10 @@ struct Lexicon {
     types: HashMap<&'static str, Vec<NodeType>>,
     countries: HashMap<&'static str, &'static str>,
     phrases: HashMap<&'static str, Vec<Wording>>,
+    /// Numbers of months, of the first months of seasons, and of quarters and halves.
+    months: HashMap<&'static str, u32>,
+    seasons: HashMap<&'static str, u32>,
+    parts: HashMap<&'static str, u32>,
 }
 
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::read);
@@ -215,6 +222,7 @@ impl Lexicon {
             }
         }
         lexicon.add_forms();
+        lexicon.add_dates();
         lexicon.add_nouns();
         for (name, phrases) in sections(PHRASES) {
             for phrase in phrases {
@@ -251,6 +259,19 @@ impl Lexicon {
                     self.forms.insert(in_s(word), in_s_form);
                 }
             }
+        }
+    }
+
+    fn add_dates(&mut self) {
+        for (name, words) in sections(DATES) {
+            let (what, number) = name.rsplit_once(' ').unwrap_or(("", name));
+            let numbers = match what {
+                "season" => &mut self.seasons,
+                "part" => &mut self.parts,
+                _ => &mut self.months,
+            };
+            let number: Option<u32> = number.parse().ok();
+            numbers.extend(words.into_iter().filter_map(|word| Some((word, number?))));
         }
     }
 
@@ -372,6 +393,21 @@ pub(super) fn country_of(demonym: &str) -> Option<&'static str> {
     LEXICON.countries.get(demonym).copied()
 }
 
+/// The number of a month.
+pub(super) fn month_of(word: &str) -> Option<u32> {
+    LEXICON.months.get(word).copied()
+}
+
+/// The number of a season's first month.
+pub(super) fn season_of(word: &str) -> Option<u32> {
+    LEXICON.seasons.get(word).copied()
+}
+
+/// The number of a quarter or half.
+pub(super) fn part_of(ordinal: &str) -> Option<u32> {
+    LEXICON.parts.get(ordinal).copied()
+}
+
 /// What the phrases that begin with the first of these words tell, each with the phrase.
 pub(super) fn wordings<'w>(words: &[&'w str]) -> impl Iterator<Item = Wording> + use<'w> {
     let lengths = 1..=MAX_PHRASE.min(words.len());
@@ -399,6 +435,11 @@ mod tests {
         for name in sections_of(PHRASES) {
             assert!(Wording::named(name).is_some(), "[{name}]");
         }
+        let months: Vec<u32> = (1..=12).collect();
+        let mut known: Vec<u32> = LEXICON.months.values().copied().collect();
+        known.sort_unstable();
+        known.dedup();
+        assert_eq!(known, months);
         for (name, words) in sections(NOUNS) {
             let kinds = name.trim_start_matches("plural ").trim_start_matches("asked ");
             let is_known = kinds_of(kinds).len() == kinds.split(' ').count();
@@ -416,7 +457,7 @@ mod tests {
 
     #[test]
     fn entries_are_in_lower_case_stand_once_in_a_list_and_are_no_longer_than_what_is_looked_for() {
-        for (text, longest) in [(WORDS, 1), (NOUNS, MAX_NOUN), (PHRASES, MAX_PHRASE)] {
+        for (text, longest) in [(WORDS, 1), (NOUNS, MAX_NOUN), (PHRASES, MAX_PHRASE), (DATES, 1)] {
             for (name, entries) in sections(text) {
                 let mut seen = std::collections::HashSet::new();
                 for entry in entries {

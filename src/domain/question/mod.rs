@@ -6,12 +6,14 @@
 //! ask for related things, such as a sentence of a report, has no plan and is searched for by words and meaning alone.
 
 mod asking;
+mod dates;
 mod description;
 mod filters;
 mod intent;
 mod interpretation;
 mod kind;
 mod lexicon;
+mod logic;
 mod model_reading;
 mod noun_pairs;
 mod nouns;
@@ -27,7 +29,6 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
 use crate::domain::node::NodeType;
 
@@ -36,6 +37,7 @@ pub use filters::QuestionFilters;
 pub use intent::Intent;
 pub use interpretation::{AskedPeriod, NameAsked, QuestionAsked};
 pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
+pub use logic::{Combination, Logic};
 pub use model_reading::ModelReading;
 pub use period::Period;
 pub use statement::is_statement;
@@ -50,7 +52,7 @@ const SIMILAR: f32 = 0.5;
 const OF_NAME: f32 = 0.01;
 
 /// What a question asks for.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct QuestionPlan {
     /// Kinds of the things asked for, the most fitting one first.
     pub wanted: Vec<Kind>,
@@ -59,6 +61,8 @@ pub struct QuestionPlan {
     /// The time asked for, and whether it is that of the things on the way.
     pub period: Option<Period>,
     pub period_is_of_through: bool,
+    /// How what is named is combined.
+    pub logic: Logic,
 }
 
 /// A name that was found in a question.
@@ -238,8 +242,18 @@ impl Question {
         types
     }
 
-    /// What the question asks for, given the names in it. `None` if it doesn't ask for anything related to them.
+    /// What the question asks for, given the names in it. `None` if it doesn't ask for anything related to them, or denies
+    /// something in a way that the rules don't understand.
     pub fn plan(&self, names: &[Name]) -> Option<QuestionPlan> {
+        self.plan_or_denial(names)?.ok()
+    }
+
+    /// The word that denies something else than the rules understand, given the names in the question.
+    pub fn denial(&self, names: &[Name]) -> Option<&str> {
+        self.plan_or_denial(names)?.err()
+    }
+
+    fn plan_or_denial(&self, names: &[Name]) -> Option<Result<QuestionPlan, &str>> {
         let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
         let mut named: Vec<Kind> = Vec::new();
         for kind in names.iter().flat_map(|name| &name.kinds) {
@@ -256,12 +270,20 @@ impl Question {
             return None;
         }
         let through = connect_kinds(&wanted, through, &named)?;
-        Some(QuestionPlan {
+        let logic = match self.logic(names, &wanted) {
+            Ok(logic) => logic,
+            Err(word) => return Some(Err(word)),
+        };
+        if logic.combination == Combination::None && !through.is_empty() {
+            return Some(Err("not"));
+        }
+        Some(Ok(QuestionPlan {
             period_is_of_through: through.contains(&Kind::Campaign) && wanted != [Kind::Campaign],
             wanted,
             through,
             period,
-        })
+            logic,
+        }))
     }
 
     /// The kinds asked for, and those on the way to them as far as the question says.

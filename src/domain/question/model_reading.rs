@@ -3,7 +3,7 @@
 use chrono::{DateTime, Days, NaiveDate, Utc};
 
 use super::lexicon::List;
-use super::{Kind, Period, Question, QuestionPlan, asking, connect_kinds};
+use super::{Kind, Logic, Period, Question, QuestionPlan, asking, connect_kinds};
 
 /// Fewest words of a question that only a language model may understand: fewer are names and other search terms.
 const MIN_WORDS: usize = 3;
@@ -36,6 +36,7 @@ impl ModelReading {
             wanted: self.wanted.clone(),
             through,
             period,
+            logic: Logic::default(),
         })
     }
 

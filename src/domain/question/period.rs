@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use chrono::{DateTime, Datelike, Days, Months, NaiveDate, TimeZone, Utc};
+use chrono::{DateTime, Days, Months, Utc};
 use serde::Serialize;
 
+use super::dates::{Date, begin_of, date_at, midnight};
 use super::lexicon::List;
 use super::words::{Word, words};
 
@@ -38,28 +39,6 @@ impl Period {
         dates.into_iter().any(has)
     }
 }
-
-/// A day, month or year, as the instants at which it begins and ends.
-#[derive(Debug, Clone, Copy)]
-struct Date {
-    begin: DateTime<Utc>,
-    end: DateTime<Utc>,
-}
-
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
 
 /// The time that the words name, and which words name it. Words that `is_name` are part of a name.
 pub(super) fn period_of(
@@ -168,80 +147,30 @@ fn period_around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Ran
     (period, start..span.end)
 }
 
-/// A date that begins at this word, and where it ends.
-fn date_at(words: &[Word], at: usize) -> Option<(Date, usize)> {
-    let word = words.get(at)?.text.as_str();
-    if let Ok(day) = NaiveDate::parse_from_str(word, "%Y-%m-%d") {
-        return Some((
-            Date {
-                begin: midnight(day)?,
-                end: midnight(day.checked_add_days(Days::new(1))?)?,
-            },
-            at + 1,
-        ));
-    }
-    if let Some(year) = year_of(word) {
-        return Some((
-            Date {
-                begin: first_of(year, 1)?,
-                end: first_of(year + 1, 1)?,
-            },
-            at + 1,
-        ));
-    }
-    let month = month_of(word)?;
-    let year = year_of(&words.get(at + 1)?.text)?;
-    let begin = NaiveDate::from_ymd_opt(year, month, 1)?;
-    let end = begin.checked_add_months(Months::new(1))?;
-    Some((
-        Date {
-            begin: midnight(begin)?,
-            end: midnight(end)?,
-        },
-        at + 2,
-    ))
-}
-
-fn year_of(word: &str) -> Option<i32> {
-    let is_year = word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
-    word.parse()
-        .ok()
-        .filter(|year| is_year && (1970..2100).contains(year))
-}
-
-fn month_of(word: &str) -> Option<u32> {
-    let fits = |month: &str| month == word || (word.len() == 3 && month.starts_with(word));
-    let place = MONTHS.iter().position(|month| fits(month))?;
-    u32::try_from(place + 1).ok()
-}
-
-fn first_of(year: i32, month: u32) -> Option<DateTime<Utc>> {
-    midnight(NaiveDate::from_ymd_opt(year, month, 1)?)
-}
-
-fn midnight(day: NaiveDate) -> Option<DateTime<Utc>> {
-    Some(Utc.from_utc_datetime(&day.and_hms_opt(0, 0, 0)?))
-}
-
-/// "last month", "this year", "in the last 30 days", "yesterday".
+/// "last month", "this year", "in the last 30 days", "yesterday", "since last week", "before this year".
 fn relative_period(
     words: &[Word],
     is_name: &impl Fn(usize) -> bool,
     now: DateTime<Utc>,
 ) -> Option<(Period, Range<usize>)> {
-    let today = midnight(now.date_naive())?;
+    let today = now.date_naive();
     let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     (0..words.len()).filter(|at| !is_name(*at)).find_map(|at| {
         let (from, until, end) = match text(at) {
-            "today" => (today, None, at + 1),
-            "yesterday" => (today.checked_sub_days(Days::new(1))?, Some(today), at + 1),
+            "today" => (midnight(today), None, at + 1),
+            "yesterday" => (midnight(today.pred_opt()?), Some(midnight(today)), at + 1),
             "recently" => (now.checked_sub_days(Days::new(30))?, None, at + 1),
             "last" | "past" | "previous" => last(at, &text, now)?,
-            "this" => (begin_of(text(at + 1), now)?, None, at + 2),
+            "this" => (begin_of(text(at + 1), today)?, None, at + 2),
             _ => return None,
         };
+        let (from, until) = match at.checked_sub(1).map_or("", text) {
+            "since" => (Some(from), None),
+            "before" | "until" | "till" => (None, Some(from)),
+            _ => (Some(from), until),
+        };
         let period = Period {
-            from: Some(from),
+            from,
             until,
             ..Period::default()
         };
@@ -263,7 +192,7 @@ fn last<'a>(at: usize, text: &impl Fn(usize) -> &'a str, now: DateTime<Utc>) -> 
     if text(at) == "past" {
         return Some((ago(unit, 1, now)?, None, at + 2));
     }
-    let end = begin_of(unit, now)?;
+    let end = begin_of(unit, now.date_naive())?;
     Some((ago(unit, 1, end)?, Some(end), at + 2))
 }
 
@@ -274,18 +203,6 @@ fn ago(unit: &str, count: u32, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
         "month" => from.checked_sub_months(Months::new(count)),
         "quarter" => from.checked_sub_months(Months::new(count.checked_mul(3)?)),
         "year" => from.checked_sub_months(Months::new(count.checked_mul(12)?)),
-        _ => None,
-    }
-}
-
-/// When the current week, month or year began.
-fn begin_of(unit: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-    let today = now.date_naive();
-    match unit {
-        "day" => midnight(today),
-        "week" => midnight(today.week(chrono::Weekday::Mon).first_day()),
-        "month" => first_of(today.year(), today.month()),
-        "year" => first_of(today.year(), 1),
         _ => None,
     }
 }

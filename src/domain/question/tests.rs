@@ -1,4 +1,5 @@
 mod description;
+mod logic;
 mod noun_pairs;
 mod two_steps;
 
@@ -15,8 +16,8 @@ fn parsed(text: &str) -> Option<Question> {
     Some(Question::read(text, now())).filter(Question::asks_for_related)
 }
 
-/// The plan of a question in which the words in brackets are names of nodes of these kinds.
-fn plan(question: &str, kinds: &[Kind]) -> Option<QuestionPlan> {
+/// A question in which the words in brackets are names of nodes of these kinds, and these names.
+fn read_names(question: &str, kinds: &[Kind]) -> Option<(Question, Vec<Name>)> {
     let text = question.replace(['[', ']'], "");
     let reading = parsed(&text)?;
     let mut names = Vec::new();
@@ -37,7 +38,13 @@ fn plan(question: &str, kinds: &[Kind]) -> Option<QuestionPlan> {
             kinds: vec![*kind],
         });
     }
-    reading.plan(&names)
+    Some((reading, names))
+}
+
+/// The plan of a question in which the words in brackets are names of nodes of these kinds.
+fn plan(question: &str, kinds: &[Kind]) -> Option<QuestionPlan> {
+    let (question, names) = read_names(question, kinds)?;
+    question.plan(&names)
 }
 
 #[test]
