@@ -4,7 +4,6 @@
 //! ordered, and reads never wait for them. Everything returned has passed the caller's clearance. The only other
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
-mod answers;
 mod changes;
 mod core;
 mod demo;
@@ -15,13 +14,11 @@ mod export;
 mod export_gate;
 mod hits;
 mod ingest;
-mod model_question;
 mod question;
 mod recall;
 mod session;
 #[cfg(test)]
 pub(super) mod tests;
-mod trail;
 mod walk;
 mod why;
 

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::recall::{NodeSet, Search, filter_containing};
+use super::walk::Answer;
 use super::why::GraphAnswer;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
@@ -15,7 +16,10 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
 use crate::domain::passage::readable_part;
-use crate::domain::question::{Description, Kind, Name, NameAsked, Question, QuestionAsked, name_similarity};
+use crate::domain::question::{
+    Description, Kind, ModelReading, Name, NameAsked, NameCandidate, Question, QuestionAsked, QuestionPlan,
+    name_similarity,
+};
 use crate::search::{Filter, Mode, WorkspaceIndex};
 
 /// Nodes that are compared with the words of a question that names nothing: so many with some of the words in their
@@ -24,8 +28,19 @@ const ALIKE: usize = 6;
 /// Groups that a question may describe, the best ones.
 const DESCRIBED: usize = 50;
 
-/// The nodes that a question names, by the words that name them.
+/// Words of a question, and the nodes that they name.
 type NamedNodes = Vec<(Range<usize>, Vec<Uuid>)>;
+
+/// A question that the graph can answer.
+struct GraphQuestion {
+    plan: QuestionPlan,
+    /// The nodes that it names.
+    nodes: HashMap<Uuid, KgNode>,
+    /// Its names, each with the nodes that are meant.
+    names: Vec<NameAsked>,
+    /// Its other words, which decide among answers that fit equally well.
+    words: String,
+}
 
 impl GraphCore {
     /// The nodes that a question asks for by their relationships to what it names, or by a time. None if it asks for
@@ -36,56 +51,107 @@ impl GraphCore {
         target: &Arc<WorkspaceIndex>,
     ) -> Result<GraphAnswer, DomainError> {
         let question = &ask.question;
-        if !question.asks_for_related() {
-            return match question.model_reading() {
-                Some(meant) => self.answer_model_question(ask, meant, target).await,
-                None => Ok(GraphAnswer::default()),
-            };
+        let asked = match question.model_reading() {
+            Some(meant) => self.understand_model_reading(meant, ask, target).await?,
+            None if question.asks_for_related() => self.understand(question, ask, target).await?,
+            None => None,
+        };
+        let Some(asked) = asked else {
+            return Ok(GraphAnswer::default());
+        };
+        let mut walk = self.walk(ask, &asked.plan, &asked.nodes, target).await?;
+        // Where words decide among equal answers, all are needed.
+        let most = if asked.words.is_empty() {
+            ask.limit
+        } else {
+            usize::MAX
+        };
+        let mut answers = walk.answers(most);
+        if answers.len() > 1 {
+            self.rank_by_words(ask, target, asked.words, &mut answers).await?;
         }
-        let mut named = self.find_names(question, ask, target).await?;
+        let answer = self.confirm_ways(ask, &walk, &answers).await?;
+        let question = || QuestionAsked::of(&asked.plan, asked.names);
+        Ok(GraphAnswer {
+            question: ask.explain.then(question),
+            ..answer
+        })
+    }
+
+    /// What a question asks for; `None` if it asks for nothing related to what it names, or of a time.
+    async fn understand(
+        &self,
+        reading: &Question,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<Option<GraphQuestion>, DomainError> {
+        let mut named = find_names(reading, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
         let mut nodes = self.visible_nodes(ask, &ids).await?;
         if nodes.is_empty() {
-            (named, nodes) = self.find_subject(question, ask, target).await?;
+            (named, nodes) = self.find_subject(reading, ask, target).await?;
         }
         let description = if nodes.is_empty() {
-            question.description()
+            reading.description()
         } else {
             None
         };
         if let Some(description) = &description {
             (named, nodes) = self.find_described_groups(description, ask, target).await?;
         }
-        let kind_of = |id: &Uuid| nodes.get(id).and_then(kind_of_node);
-        let names: Vec<Name> = named
-            .iter()
-            .map(|(words, nodes)| Name {
-                words: words.clone(),
-                kinds: nodes.iter().filter_map(kind_of).collect(),
-            })
-            .filter(|name| !name.kinds.is_empty())
-            .collect();
+        named.iter_mut().for_each(|(_, ids)| keep_meant(ids, &nodes));
+        named.retain(|(_, ids)| !ids.is_empty());
+        let name = |(words, ids): &(Range<usize>, Vec<Uuid>)| Name {
+            words: words.clone(),
+            kinds: ids.iter().filter_map(|id| kind_of_node(nodes.get(id)?)).collect(),
+        };
+        let names: Vec<Name> = named.iter().map(name).collect();
         let plan = if description.is_some() && !nodes.is_empty() {
-            question.plan_for_described_groups()
+            reading.plan_for_described_groups()
         } else {
-            question.plan(&names)
+            reading.plan(&names)
         };
         let Some(plan) = plan else {
-            return Ok(GraphAnswer::default());
+            return Ok(None);
         };
-        let words = question.other_words(&names).join(" ");
-        // Words decide among answers that fit equally well, so all are needed then.
-        let most = if words.is_empty() { ask.limit } else { usize::MAX };
-        let mut walked = self.walk((ask, most), &plan, &nodes, target).await?;
-        if walked.best.len() > 1 {
-            self.rank_by_words(ask, target, words, &mut walked.best).await?;
+        let asked = |(words, nodes): (Range<usize>, Vec<Uuid>)| {
+            let text = reading.text_of(&words)?.to_owned();
+            Some(NameAsked { text, nodes })
+        };
+        Ok(Some(GraphQuestion {
+            plan,
+            nodes,
+            words: reading.other_words(&names).join(" "),
+            names: named.into_iter().filter_map(asked).collect(),
+        }))
+    }
+
+    /// What a question asks for that a language model read; `None` if the graph does not know what it names.
+    async fn understand_model_reading(
+        &self,
+        meant: &ModelReading,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<Option<GraphQuestion>, DomainError> {
+        let found = find_named_nodes(meant.names.clone(), ask, target).await?;
+        let ids: Vec<Uuid> = found.iter().flatten().copied().collect();
+        let nodes = self.visible_nodes(ask, &ids).await?;
+        let mut names: Vec<NameAsked> = Vec::new();
+        for (text, mut ids) in meant.names.iter().cloned().zip(found) {
+            keep_meant(&mut ids, &nodes);
+            if !ids.is_empty() {
+                names.push(NameAsked { text, nodes: ids });
+            }
         }
-        let answer = self.confirm_paths(ask, walked, &nodes).await?;
-        let asked = || QuestionAsked::of(&plan, names_of_question(question, &named, &nodes));
-        Ok(GraphAnswer {
-            question: ask.explain.then(asked),
-            ..answer
-        })
+        let meant_ids = names.iter().flat_map(|name| &name.nodes);
+        let kinds = meant_ids.filter_map(|id| kind_of_node(nodes.get(id)?));
+        let plan = meant.plan(&kinds.collect::<Vec<Kind>>());
+        Ok(plan.map(|plan| GraphQuestion {
+            plan,
+            nodes,
+            names,
+            words: String::new(),
+        }))
     }
 
     /// Of answers that fit equally well, puts those first that contain the other words of the question.
@@ -94,64 +160,20 @@ impl GraphCore {
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
         words: String,
-        answers: &mut [(Uuid, usize)],
+        answers: &mut [Answer],
     ) -> Result<(), DomainError> {
         if words.is_empty() {
             return Ok(());
         }
-        let among: NodeSet = answers.iter().map(|(node, _)| *node).collect();
+        let among: NodeSet = answers.iter().map(|answer| answer.thing).collect();
         let (target, filter, limit) = (Arc::clone(target), ask.filter.clone(), ask.limit);
         let found = blocking(move || filter_containing(&target, among, &words, filter, limit)).await?;
         let places: HashMap<Uuid, usize> = found.into_iter().zip(0..).collect();
-        answers.sort_by_cached_key(|(node, fit)| (*fit, places.get(node).copied().unwrap_or(usize::MAX)));
+        answers.sort_by_cached_key(|answer| {
+            let place = places.get(&answer.thing).copied();
+            (answer.fit, place.unwrap_or(usize::MAX))
+        });
         Ok(())
-    }
-
-    /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
-    async fn find_names(
-        &self,
-        question: &Question,
-        ask: &Search,
-        target: &Arc<WorkspaceIndex>,
-    ) -> Result<NamedNodes, DomainError> {
-        let candidates: Vec<(Range<usize>, String)> = question
-            .candidates()
-            .into_iter()
-            .map(|candidate| (candidate.words, candidate.text.to_owned()))
-            .collect();
-        let (target, filter) = (Arc::clone(target), ask.filter.without_narrowing());
-        blocking(move || {
-            let mut keys: Vec<(usize, &str)> = Vec::new();
-            for (place, (_, text)) in candidates.iter().enumerate() {
-                keys.push((place, text));
-                let entry = Gazetteer::shared().resolve(text);
-                keys.extend(
-                    entry
-                        .into_iter()
-                        .flat_map(|entry| entry.names())
-                        .map(|name| (place, name)),
-                );
-            }
-            let texts: Vec<&str> = keys.iter().map(|(_, text)| *text).collect();
-            let mut nodes: Vec<BTreeSet<Uuid>> = vec![BTreeSet::new(); candidates.len()];
-            for hit in target.lookup(&texts, &filter).map_err(index_error)? {
-                let nodes = keys.get(hit.key).and_then(|(place, _)| nodes.get_mut(*place));
-                nodes.into_iter().for_each(|nodes| {
-                    nodes.insert(hit.node_id);
-                });
-            }
-            let mut named: NamedNodes = Vec::new();
-            for ((words, _), nodes) in candidates.iter().zip(nodes) {
-                let overlaps = |(other, _): &(Range<usize>, Vec<Uuid>)| {
-                    other.start < words.end && words.start < other.end
-                };
-                if !nodes.is_empty() && !named.iter().any(overlaps) {
-                    named.push((words.clone(), nodes.into_iter().collect()));
-                }
-            }
-            Ok(named)
-        })
-        .await
     }
 
     /// The visible nodes with these ids.
@@ -174,12 +196,12 @@ impl GraphCore {
     /// The node that the question means but does not name in full: "credential dumping" is OS Credential Dumping.
     async fn find_subject(
         &self,
-        question: &Question,
+        reading: &Question,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<(NamedNodes, HashMap<Uuid, KgNode>), DomainError> {
-        let subject: Vec<String> = question.subject().into_iter().map(str::to_owned).collect();
-        let types = question.subject_types();
+        let subject: Vec<String> = reading.subject().into_iter().map(str::to_owned).collect();
+        let types = reading.subject_types();
         if subject.is_empty() || types.is_empty() {
             return Ok(Default::default());
         }
@@ -210,7 +232,7 @@ impl GraphCore {
             return Ok(Default::default());
         };
         nodes.retain(|other, _| *other == id);
-        Ok((vec![(question.subject_words(), vec![id])], nodes))
+        Ok((vec![(reading.subject_words(), vec![id])], nodes))
     }
 
     /// The groups that the question describes but does not name: "groups attributed to the GRU" are those whose
@@ -248,19 +270,60 @@ impl GraphCore {
     }
 }
 
-/// What the question names, and the nodes that can be meant.
-fn names_of_question(
-    question: &Question,
-    named: &NamedNodes,
-    nodes: &HashMap<Uuid, KgNode>,
-) -> Vec<NameAsked> {
-    let is_meant = |id: &&Uuid| nodes.get(*id).and_then(kind_of_node).is_some();
-    let name = |(words, ids): &(Range<usize>, Vec<Uuid>)| {
-        let meant: Vec<Uuid> = ids.iter().filter(is_meant).copied().collect();
-        let text = question.text_of(words)?.to_owned();
-        (!meant.is_empty()).then_some(NameAsked { text, nodes: meant })
-    };
-    named.iter().filter_map(name).collect()
+/// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
+async fn find_names(
+    reading: &Question,
+    ask: &Search,
+    target: &Arc<WorkspaceIndex>,
+) -> Result<NamedNodes, DomainError> {
+    let candidates = reading.candidates();
+    let texts = candidates.iter().map(|candidate| candidate.text.to_owned());
+    let found = find_named_nodes(texts.collect(), ask, target).await?;
+    let mut named: NamedNodes = Vec::new();
+    for (NameCandidate { words, .. }, nodes) in candidates.into_iter().zip(found) {
+        let overlaps =
+            |(other, _): &(Range<usize>, Vec<Uuid>)| other.start < words.end && words.start < other.end;
+        if !nodes.is_empty() && !named.iter().any(overlaps) {
+            named.push((words, nodes));
+        }
+    }
+    Ok(named)
+}
+
+/// For each text the nodes with this name, alias or identifier, or another name of the same thing.
+async fn find_named_nodes(
+    texts: Vec<String>,
+    ask: &Search,
+    target: &Arc<WorkspaceIndex>,
+) -> Result<Vec<Vec<Uuid>>, DomainError> {
+    let (target, filter) = (Arc::clone(target), ask.filter.without_narrowing());
+    blocking(move || {
+        let mut keys: Vec<(usize, &str)> = Vec::new();
+        for (place, text) in texts.iter().enumerate() {
+            keys.push((place, text));
+            let entry = Gazetteer::shared().resolve(text);
+            let others = entry.into_iter().flat_map(|entry| entry.names());
+            keys.extend(others.map(|name| (place, name)));
+        }
+        let names: Vec<&str> = keys.iter().map(|(_, text)| *text).collect();
+        let mut nodes: Vec<BTreeSet<Uuid>> = vec![BTreeSet::new(); texts.len()];
+        for hit in target.lookup(&names, &filter).map_err(index_error)? {
+            let nodes = keys.get(hit.key).and_then(|(place, _)| nodes.get_mut(*place));
+            nodes.into_iter().for_each(|nodes| {
+                nodes.insert(hit.node_id);
+            });
+        }
+        Ok(nodes
+            .into_iter()
+            .map(|nodes| nodes.into_iter().collect())
+            .collect())
+    })
+    .await
+}
+
+/// Keeps the nodes that a question can mean: visible ones of the kinds that questions ask for.
+fn keep_meant(ids: &mut Vec<Uuid>, nodes: &HashMap<Uuid, KgNode>) {
+    ids.retain(|id| nodes.get(id).and_then(kind_of_node).is_some());
 }
 
 pub(super) fn kind_of_node(node: &KgNode) -> Option<Kind> {

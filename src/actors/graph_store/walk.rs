@@ -1,133 +1,187 @@
-//! The walk along relationships, one step or two, from what a question names to what it asks for. The steps are taken in
-//! memory; the database confirms the ways to what is answered.
+//! The walk from what a question names to what it asks for, over the relationships in the search index. The database tells
+//! the times of nodes and confirms the ways to the answers.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::answers::{Answers, PeriodFilter, StepOrigins, StepTarget};
 use super::core::GraphCore;
 use super::question::kind_of_node;
 use super::recall::Search;
-use super::trail::{Hops, Trail, Waypoint, path_of};
 use super::why::GraphAnswer;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeType};
-use crate::domain::question::{Kind, Period, QuestionPlan, relationship_code, relationships};
+use crate::domain::question::walk::{self, Edge, Goal, Graph, Hop, Start};
+use crate::domain::question::{
+    Kind, Period, QuestionPlan, relationship_code, relationship_of_code, relationships,
+};
 use crate::domain::why::PathStep;
 use crate::search::{Filter, Step, StepFilter, WorkspaceIndex};
-use crate::store::NodeOfType;
+use crate::store::{NodeOfType, StixFacts};
 
-/// Nodes on the way that are followed, the best ones.
-const FOLLOWED: usize = 200;
 /// Nodes whose times are compared with the one asked for, the best ones.
 const COMPARED: usize = 5_000;
 /// Most nodes that a caller may see for whom a question about a time alone is answered by reading all of the type.
 const LISTED: usize = 20_000;
 
-/// What a step leads to: nodes of these kinds that pass this filter.
-type StepGoal<'a> = (&'a [Kind], &'a Filter);
+pub(super) type Walk = walk::Walk<Uuid, Uuid>;
+pub(super) type Answer = walk::Answer<Uuid, Uuid>;
+type Stop = walk::Stop<Uuid, Uuid>;
+/// From what a question names to an answer.
+type Way = Vec<Stop>;
 
-/// What a walk found.
-#[derive(Debug)]
-pub(super) struct WalkResult {
-    /// The answers, best first, with how well they fit: the least is the best.
-    pub(super) best: Vec<(Uuid, usize)>,
-    answers: Answers,
-    /// The steps before the last.
-    trail: Trail,
+/// The relationships in the index of a workspace, as far as a caller may see them.
+struct IndexGraph {
+    index: Arc<WorkspaceIndex>,
+    /// What the caller may see, and what it asks of the answers.
+    filter: Filter,
+}
+
+impl Graph for IndexGraph {
+    type Thing = Uuid;
+    type Relationship = Uuid;
+    const HAS_FREE_LABELS: bool = false;
+    const KEPT: usize = 0;
+
+    fn visit_edges(
+        &self,
+        from: &[Start<Uuid>],
+        to: &Goal,
+        most: usize,
+        mut visit: impl FnMut(usize, Edge<Uuid, Uuid>),
+    ) {
+        let near: HashSet<Kind> = from.iter().map(|start| start.kind).collect();
+        let pairs = near
+            .iter()
+            .flat_map(|from| to.kinds.iter().map(|to| (*from, *to)));
+        let names = pairs.flat_map(|(from, to)| relationships(from, to));
+        let codes: Vec<u8> = names.map(|name| relationship_code(name)).collect();
+        let nodes: Vec<Uuid> = from.iter().map(|start| start.thing).collect();
+        let along = StepFilter {
+            codes: &codes,
+            filter: &Filter {
+                node_types: Some(types_of(&to.kinds)),
+                ..filter_of(&self.filter, to)
+            },
+            most,
+        };
+        self.index.steps(&nodes, along, |step| {
+            if let Some(kind) = Kind::of_code(step.node_code) {
+                visit(step.from, edge_of(&step, kind));
+            }
+        });
+    }
+
+    fn sub_techniques(&self, _: Uuid) -> Vec<Uuid> {
+        Vec::new()
+    }
+}
+
+/// What the nodes that a step leads to must pass. What a caller asks of results is not asked of what lies on the way.
+fn filter_of(asked: &Filter, to: &Goal) -> Filter {
+    if to.is_asked {
+        asked.clone()
+    } else {
+        asked.without_narrowing()
+    }
+}
+
+fn edge_of(step: &Step, kind: Kind) -> Edge<Uuid, Uuid> {
+    Edge {
+        hop: Hop {
+            relationship: step.relationship,
+            label: step.code,
+            outgoing: step.outgoing,
+            confidence: step.confidence,
+        },
+        to: step.node,
+        kind,
+        confidence: step.node_confidence,
+        recorded_at: step.ingested_at,
+    }
 }
 
 impl GraphCore {
-    /// Walks from what is named to what is asked for, and returns the best `most` answers at least.
+    /// Walks from what is named to what is asked for.
     pub(super) async fn walk(
         &self,
-        (ask, most): (&Search, usize),
+        ask: &Search,
         plan: &QuestionPlan,
         named: &HashMap<Uuid, KgNode>,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<WalkResult, DomainError> {
-        let is_direct = plan.through.is_empty();
-        // The filters are on what is asked for, not on what lies on the way.
-        let on_the_way = ask.filter.without_narrowing();
-        let wanted = (plan.wanted.as_slice(), &ask.filter);
-        let through = (plan.through.as_slice(), &on_the_way);
-        let first = if is_direct { wanted } else { through };
-        let in_first = plan.period.filter(|_| is_direct || plan.period_is_of_through);
-        let mut at = StepOrigins::default();
-        for (id, node) in named {
-            let kind = kind_of_node(node).filter(|kind| is_related(first.0, *kind));
-            at.extend(kind.map(|kind| (*id, kind)));
+    ) -> Result<Walk, DomainError> {
+        let kinds = named
+            .iter()
+            .filter_map(|(id, node)| Some((*id, kind_of_node(node)?)));
+        let mut kinds: Vec<(Uuid, Kind)> = kinds.collect();
+        kinds.sort_unstable_by_key(|(id, _)| *id);
+        let mut walk = Walk::from_named(plan, kinds);
+        if named.is_empty() {
+            self.begin_with_period(ask, &mut walk, target).await?;
         }
-        let mut trail = Trail::default();
-        // Hidden nodes don't decide how a question is answered.
-        let is_listed = |_: &Period| named.is_empty() && target.count(&on_the_way) <= LISTED;
-        let mut answers = match in_first.filter(is_listed) {
-            Some(period) => {
-                let mut answers = Answers::default();
-                answers.add_nodes_of_period(self.list_nodes_of_kinds(ask, first).await?, first.0, period);
-                answers
-            }
-            None => {
-                let (answers, parts) = first_step(target, at, first).await?;
-                trail.add(parts);
-                self.keep_answers_of_period(ask, answers, in_first).await?
-            }
-        };
-        if !is_direct {
-            let best = answers.best(FOLLOWED).into_iter();
-            let at: StepOrigins = best.map(|(id, kind, _)| (id, kind)).collect();
-            trail.add(answers.hops(at.keys()));
-            let period = plan.period.filter(|_| !plan.period_is_of_through);
-            answers = self
-                .keep_answers_of_period(ask, step(target, at, wanted).await?, period)
-                .await?;
+        let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
+        let graph = Arc::new(IndexGraph {
+            index: Arc::clone(target),
+            filter: ask.filter.clone(),
+        });
+        loop {
+            let graph = Arc::clone(&graph);
+            let (taken, period) = blocking(move || {
+                let period = walk.proceed(&*graph);
+                Ok((walk, period))
+            })
+            .await?;
+            walk = taken;
+            let Some(period) = period else {
+                return Ok(walk);
+            };
+            let best = walk.best(COMPARED);
+            let facts = self.graph.store.stix_facts(ask.ws, &best, shown).await?;
+            walk.keep_timely(|node, kind| is_timely(&period, facts.get(&node), kind));
         }
-        let best = answers.best(most.saturating_add(named.len())).into_iter();
-        let best = best.map(|(id, _, fit)| (id, fit));
-        Ok(WalkResult {
-            best: best.filter(|(node, _)| !named.contains_key(node)).collect(),
-            answers,
-            trail,
-        })
     }
 
-    /// Those of these answers that fit a time, if one is asked for.
-    async fn keep_answers_of_period(
+    /// A question that names nothing and asks for a time begins with what is of that time.
+    async fn begin_with_period(
         &self,
         ask: &Search,
-        mut answers: Answers,
-        period: Option<Period>,
-    ) -> Result<Answers, DomainError> {
-        if let Some(period) = period {
-            let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
-            let best = answers.best(COMPARED).into_iter();
-            let nodes: Vec<Uuid> = best.map(|(node, _, _)| node).collect();
-            let facts = &self.graph.store.stix_facts(ask.ws, &nodes, shown).await?;
-            answers.keep_timely(&PeriodFilter { period, facts });
-        }
-        Ok(answers)
+        walk: &mut Walk,
+        target: &WorkspaceIndex,
+    ) -> Result<(), DomainError> {
+        let Some(goal) = walk.goal() else { return Ok(()) };
+        // Hidden nodes don't decide how a question is answered.
+        let is_listed = || target.count(&ask.filter.without_narrowing()) <= LISTED;
+        let Some(period) = goal.period.filter(|_| is_listed()) else {
+            return Ok(());
+        };
+        let filter = filter_of(&ask.filter, goal);
+        let types = types_of(&goal.kinds);
+        let wanted = (types.as_slice(), &filter.narrowing);
+        let shown = (filter.highest_tlp, filter.include_rejected);
+        let store = &self.graph.store;
+        let nodes = store.nodes_of_type(ask.ws, shown, wanted, LISTED).await?;
+        let of_period = |node: NodeOfType| {
+            let kind = Kind::of(node.node_type, node.stix.kind.as_deref())?;
+            let is_timely = is_in(&period_for_kind(kind, period), &node.stix) == Some(true);
+            is_timely.then_some((node.id, kind, node.confidence))
+        };
+        walk.reach(nodes.into_iter().filter_map(of_period));
+        Ok(())
     }
 
     /// The best answers whose way still stands in the database, and that way if the caller asks why.
-    pub(super) async fn confirm_paths(
+    pub(super) async fn confirm_ways(
         &self,
         ask: &Search,
-        mut walked: WalkResult,
-        named: &HashMap<Uuid, KgNode>,
+        walk: &Walk,
+        answers: &[Answer],
     ) -> Result<GraphAnswer, DomainError> {
-        walked.best.truncate(ask.limit);
-        let nodes = walked.best.iter().map(|(node, _)| node);
-        walked.trail.add(walked.answers.hops(nodes));
-        let way = |node| walked.trail.path_to(node, |node| named.contains_key(node));
-        let mut ways: Vec<(Uuid, Vec<Waypoint>)> =
-            walked.best.iter().map(|(node, _)| (*node, way(*node))).collect();
-        let relationships: HashSet<Uuid> = ways
-            .iter()
-            .flat_map(|(_, way)| way.iter().filter_map(|at| Some(at.step.as_ref()?.id)))
-            .collect();
+        let best = answers.iter().take(ask.limit);
+        let mut ways: Vec<Way> = best.map(|answer| walk.way_to(answer)).collect();
+        let relationships: HashSet<Uuid> = ways.iter().flat_map(relationships_on).collect();
         let relationships: Vec<Uuid> = relationships.into_iter().collect();
         let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
         let standing = self
@@ -135,123 +189,46 @@ impl GraphCore {
             .store
             .relationships_in_force(ask.ws, &relationships, shown)
             .await?;
-        let stands = |at: &Waypoint| at.step.as_ref().is_none_or(|step| standing.contains(&step.id));
-        ways.retain(|(_, way)| !way.is_empty() && way.iter().all(stands));
-        let mut answer = GraphAnswer {
-            nodes: ways.iter().map(|(node, _)| *node).collect(),
-            ..GraphAnswer::default()
+        ways.retain(|way| relationships_on(way).all(|relationship| standing.contains(&relationship)));
+        let nodes = ways.iter().filter_map(|way| Some(way.last()?.thing)).collect();
+        let paths = if ask.explain {
+            self.named_paths(ask, &ways).await?
+        } else {
+            HashMap::new()
         };
-        if ask.explain {
-            answer.paths = self.named_paths(ask, ways).await?;
-        }
-        Ok(answer)
+        Ok(GraphAnswer {
+            nodes,
+            paths,
+            question: None,
+        })
     }
 
-    /// Ways with the names of the nodes on them.
+    /// Ways of at least one step as the caller is told them, by the nodes where they end.
     async fn named_paths(
         &self,
         ask: &Search,
-        ways: Vec<(Uuid, Vec<Waypoint>)>,
+        ways: &[Way],
     ) -> Result<HashMap<Uuid, Vec<PathStep>>, DomainError> {
-        let on_them: HashSet<Uuid> = ways
-            .iter()
-            .flat_map(|(_, way)| way.iter().map(|at| at.node))
-            .collect();
+        let on_them: HashSet<Uuid> = ways.iter().flatten().map(|stop| stop.thing).collect();
         let on_them: Vec<Uuid> = on_them.into_iter().collect();
         let nodes = self.visible_nodes(ask, &on_them).await?;
-        let names = nodes.into_iter().map(|(id, node)| (id, node.name)).collect();
-        let paths = ways
-            .into_iter()
-            .filter_map(|(node, way)| Some((node, path_of(way, &names)?)));
-        Ok(paths.collect())
-    }
-
-    async fn list_nodes_of_kinds(
-        &self,
-        ask: &Search,
-        to: StepGoal<'_>,
-    ) -> Result<Vec<NodeOfType>, DomainError> {
-        let (kinds, filter) = to;
-        let shown = (filter.highest_tlp, filter.include_rejected);
-        let types = types_of(kinds);
-        let wanted = (types.as_slice(), &filter.narrowing);
-        self.graph
-            .store
-            .nodes_of_type(ask.ws, shown, wanted, LISTED)
-            .await
+        let step = |stop: &Stop| {
+            let label = stop.by.and_then(|hop| relationship_of_code(hop.label));
+            Some(PathStep {
+                id: stop.thing,
+                name: nodes.get(&stop.thing)?.name.clone(),
+                relationship: label.map(str::to_owned),
+                outgoing: stop.by.map(|hop| hop.outgoing),
+            })
+        };
+        let path = |way: &Way| Some((way.last()?.thing, way.iter().map(step).collect::<Option<_>>()?));
+        let led = ways.iter().filter(|way| way.len() > 1);
+        Ok(led.filter_map(path).collect())
     }
 }
 
-/// The step from what is named; from a technique also by way of its sub-techniques, whose answers fit less well. Tells
-/// the way to these, too.
-async fn first_step(
-    target: &Arc<WorkspaceIndex>,
-    at: StepOrigins,
-    to: StepGoal<'_>,
-) -> Result<(Answers, Hops), DomainError> {
-    let goes_on = at.values().all(|kind| *kind == Kind::Technique) && !to.0.contains(&Kind::Technique);
-    let (filter, kinds) = (to.1.clone(), to.0.to_vec());
-    let target = Arc::clone(target);
-    blocking(move || {
-        let mut answers = Answers::default();
-        take(&target, (&at, 0), (&kinds, &filter), |_| true, &mut answers);
-        if !goes_on {
-            return Ok((answers, Hops::new()));
-        }
-        let mut parts = Answers::default();
-        let techniques = (&[Kind::Technique][..], &filter.without_narrowing());
-        take(&target, (&at, 0), techniques, |step| !step.outgoing, &mut parts);
-        let parts = parts.all_hops();
-        let at: StepOrigins = parts.keys().map(|part| (*part, Kind::Technique)).collect();
-        take(&target, (&at, 1), (&kinds, &filter), |_| true, &mut answers);
-        Ok((answers, parts))
-    })
-    .await
-}
-
-/// The step to what is asked for.
-async fn step(
-    target: &Arc<WorkspaceIndex>,
-    at: StepOrigins,
-    (kinds, filter): StepGoal<'_>,
-) -> Result<Answers, DomainError> {
-    let (target, kinds, filter) = (Arc::clone(target), kinds.to_vec(), filter.clone());
-    blocking(move || {
-        let mut answers = Answers::default();
-        take(&target, (&at, 0), (&kinds, &filter), |_| true, &mut answers);
-        Ok(answers)
-    })
-    .await
-}
-
-/// Adds what one step from these nodes reaches, as far as `wants` accepts it; `later` lowers its rank.
-fn take(
-    target: &WorkspaceIndex,
-    (at, later): (&StepOrigins, usize),
-    (kinds, filter): StepGoal<'_>,
-    wants: impl Fn(&Step) -> bool,
-    answers: &mut Answers,
-) {
-    let near: HashSet<Kind> = at.values().copied().collect();
-    let pairs = near.iter().flat_map(|from| kinds.iter().map(|to| (*from, *to)));
-    let names = pairs.flat_map(|(from, to)| relationships(from, to));
-    let codes: Vec<u8> = names.map(|name| relationship_code(name)).collect();
-    let filter = Filter {
-        node_types: Some(types_of(kinds)),
-        ..filter.clone()
-    };
-    let mut from: Vec<Uuid> = at.keys().copied().collect();
-    from.sort_unstable();
-    let along = StepFilter {
-        codes: &codes,
-        filter: &filter,
-    };
-    let sought = StepTarget { at, kinds, later };
-    target.steps(&from, along, |step| {
-        if wants(&step) {
-            answers.add(&step, sought);
-        }
-    });
+fn relationships_on(way: &Way) -> impl Iterator<Item = Uuid> {
+    way.iter().filter_map(|stop| Some(stop.by?.relationship))
 }
 
 /// The types of nodes of these kinds.
@@ -261,6 +238,34 @@ fn types_of(kinds: &[Kind]) -> Vec<NodeType> {
     types
 }
 
-fn is_related(kinds: &[Kind], to: Kind) -> bool {
-    kinds.iter().any(|kind| !relationships(*kind, to).is_empty())
+/// Whether a node is of the time asked for; `None` if nobody says so. Of a group or a technique nobody records when it was
+/// seen, but a campaign without a time is none of that time, nor is a node whose times were not read.
+fn is_timely(period: &Period, facts: Option<&StixFacts>, kind: Kind) -> Option<bool> {
+    let Some(facts) = facts else {
+        return Some(false);
+    };
+    let timely = is_in(period, facts);
+    timely.or((kind == Kind::Campaign).then_some(false))
+}
+
+/// What a period means for a kind. Nobody records when a technique or mitigation was seen, so its entry counts.
+fn period_for_kind(kind: Kind, period: Period) -> Period {
+    Period {
+        entered: period.entered || matches!(kind, Kind::Technique | Kind::Mitigation),
+        ..period
+    }
+}
+
+/// Whether a node was seen, or entered, in the period; `None` if the node has no times.
+fn is_in(period: &Period, stix: &StixFacts) -> Option<bool> {
+    let time = |text: &Option<String>| -> Option<DateTime<Utc>> { text.as_ref()?.parse().ok() };
+    let (first, last) = if period.entered {
+        (time(&stix.created), time(&stix.created))
+    } else {
+        (
+            time(&stix.first_seen).or(time(&stix.last_seen)),
+            time(&stix.last_seen),
+        )
+    };
+    first.map(|first| period.covers(first, last.unwrap_or(first)))
 }

@@ -7,7 +7,6 @@ use uuid::Uuid;
 use super::core::GraphCore;
 use super::hits::LoadedHits;
 use super::recall::{EXACT, Search, lead_with, put_related_first};
-use super::trail::{Hops, Step, Trail, path_of};
 use crate::actors::indexed_store::index_error;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
@@ -16,6 +15,7 @@ use crate::domain::question::QuestionAsked;
 use crate::domain::session::{ScoredNode, Visible};
 use crate::domain::why::{Evidence, Match, NamedBy, PathStep, Shares, Why};
 use crate::search::{Hit, Mode, Reasons, SearchResults, StructuredQuery, WorkspaceIndex, canonical_key};
+use crate::store::Link;
 
 /// What the graph answers.
 #[derive(Debug, Default)]
@@ -247,26 +247,27 @@ impl GraphCore {
             .store
             .links(ask.ws, ask.filter.highest_tlp, &from, &to)
             .await?;
-        let mut steps = Hops::new();
-        for link in links.into_iter().filter(|link| nodes.contains_key(&link.to)) {
-            let step = Step {
-                id: link.id,
-                from: link.from,
-                relationship: link.relationship.into(),
-                outgoing: link.outgoing,
-                confidence: link.confidence,
+        let mut best: HashMap<Uuid, Link> = HashMap::new();
+        for link in links {
+            let is_better = |known: &Link| {
+                let by_confidence = link.confidence.total_cmp(&known.confidence);
+                by_confidence.then_with(|| known.from.cmp(&link.from)).is_gt()
             };
-            let known = steps.entry(link.to).or_default();
-            if known.as_ref().is_none_or(|known| step.is_better(known)) {
-                *known = Some(step);
+            if best.get(&link.to).is_none_or(is_better) {
+                best.insert(link.to, link);
             }
         }
-        let names = named.iter().chain(&nodes);
-        let names: HashMap<Uuid, String> = names.map(|(id, node)| (*id, node.name.clone())).collect();
-        let mut trail = Trail::default();
-        trail.add(steps);
-        let way = |node: &Uuid| trail.path_to(*node, |node| named.contains_key(node));
-        let path = |node: &Uuid| Some((*node, path_of(way(node), &names)?));
+        let path = |to: &Uuid| {
+            let (link, from) = best
+                .get(to)
+                .and_then(|link| Some((link, named.get(&link.from)?)))?;
+            let end = PathStep {
+                relationship: Some(link.relationship.clone()),
+                outgoing: Some(link.outgoing),
+                ..PathStep::start(nodes.get(to)?)
+            };
+            Some((*to, vec![PathStep::start(from), end]))
+        };
         Ok(found.iter().filter_map(path).collect())
     }
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::graph::{EntityState, MemoryGraph, Slot};
-use super::question::{NoteAnswer, QuestionAnswers, Stop};
+use super::question::{NoteAnswer, QuestionAnswers};
 use super::ranking::{RELATED, RankedNote, Ranking, phrases};
 use crate::domain::memory::why::{EntityStep, InterpretedQuestion, NamedEntity, NoteWhy};
 use crate::domain::why::{Evidence, Match, NamedBy, Shares};
@@ -132,7 +132,10 @@ impl MemoryGraph {
     /// The way to what a note answers.
     fn path_of(&self, answered: &QuestionAnswers, note: &NoteAnswer) -> Vec<EntityStep> {
         let answer = note.answer.and_then(|place| answered.answers.get(place));
-        let stops = answer.map_or(&[][..], |answer| &answer.path);
+        let way = answer.map_or_else(Vec::new, |answer| answered.walk.way_to(answer));
+        let stops = way
+            .into_iter()
+            .map(|stop| (stop.thing, stop.by.map(|hop| hop.relationship)));
         self.steps(stops)
     }
 
@@ -144,11 +147,7 @@ impl MemoryGraph {
                 continue;
             };
             let by = self.relation_between(*from, to);
-            let start = Stop {
-                entity: *from,
-                by: None,
-            };
-            return self.steps(&[start, Stop { entity: to, by }]);
+            return self.steps([(*from, None), (to, by)]);
         }
         Vec::new()
     }
@@ -165,10 +164,11 @@ impl MemoryGraph {
         from.relations.iter().find(joins).copied()
     }
 
-    fn steps(&self, stops: &[Stop]) -> Vec<EntityStep> {
-        let step = |stop: &Stop| {
-            let entity: &EntityState = self.entity_in(stop.entity)?;
-            let relation = stop.by.and_then(|slot| self.relation_in(slot));
+    /// Entities on a way, each with the relationship that leads to it.
+    fn steps(&self, stops: impl IntoIterator<Item = (Slot, Option<Slot>)>) -> Vec<EntityStep> {
+        let step = |(slot, by): (Slot, Option<Slot>)| {
+            let entity: &EntityState = self.entity_in(slot)?;
+            let relation = by.and_then(|slot| self.relation_in(slot));
             Some(EntityStep {
                 id: entity.public_id(),
                 name: entity.name().to_owned(),
@@ -176,6 +176,6 @@ impl MemoryGraph {
                 outgoing: relation.map(|relation| relation.target == entity.id),
             })
         };
-        stops.iter().filter_map(step).collect()
+        stops.into_iter().filter_map(step).collect()
     }
 }

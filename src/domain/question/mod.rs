@@ -23,6 +23,7 @@ mod statement;
 #[cfg(test)]
 mod tests;
 mod verbs;
+pub mod walk;
 mod words;
 
 use std::ops::Range;

@@ -8,10 +8,6 @@ use super::super::relations::Side;
 use super::WorkspaceIndex;
 use crate::search::vectors::table::TableEntry;
 
-/// Relationships that one call follows at most, the newest of each node first: bounded work, far beyond what a question
-/// needs. Hidden ones don't count.
-const MAX_STEPS: usize = 250_000;
-
 /// Which relationships a step takes, and to which nodes.
 #[derive(Debug, Clone, Copy)]
 pub struct StepFilter<'a> {
@@ -19,15 +15,18 @@ pub struct StepFilter<'a> {
     pub codes: &'a [u8],
     /// What the caller may see, and what it asks of the nodes at the other end.
     pub filter: &'a Filter,
+    /// Number of steps to take. Hidden relationships don't count.
+    pub most: usize,
 }
 
 /// A step from one node to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    pub from: Uuid,
+    /// Position of the node where it begins among those that were given.
+    pub from: usize,
     pub relationship: Uuid,
     pub code: u8,
-    /// Whether the relationship leads from `from` to the node rather than back.
+    /// Whether the relationship leads to `node` rather than back.
     pub outgoing: bool,
     /// Confidence of the relationship, 0 to 1.
     pub confidence: f64,
@@ -41,13 +40,13 @@ pub struct Step {
 }
 
 impl WorkspaceIndex {
-    /// Takes every step from these nodes that the caller may see.
+    /// Takes the steps from these nodes that the caller may see, the newest relationships of each node first.
     pub fn steps(&self, from: &[Uuid], along: StepFilter<'_>, mut take: impl FnMut(Step)) {
         self.activity.touch();
         let allowed = CompiledFilter::of(along.filter);
         let (table, relations) = (self.table(), self.relations());
-        let mut left = MAX_STEPS;
-        for near in from {
+        let mut left = along.most;
+        for (place, near) in from.iter().enumerate() {
             if !table.class(*near).is_some_and(|class| allowed.sees(class)) {
                 continue;
             }
@@ -64,7 +63,7 @@ impl WorkspaceIndex {
                     let Some(known) = known else { continue };
                     left -= 1;
                     take(Step {
-                        from: *near,
+                        from: place,
                         relationship: seen.id,
                         code: seen.facts.code,
                         outgoing: side == Side::Source,

@@ -26,19 +26,25 @@ fn edge(number: u128, rev: u64, (source, target): (u128, u128), (tlp, code): (Tl
     doc
 }
 
-fn steps(index: &WorkspaceIndex, from: &[u128], codes: &[u8], filter: &Filter) -> Vec<Step> {
+/// The steps from these nodes, each with the node where it begins.
+fn steps(index: &WorkspaceIndex, from: &[u128], codes: &[u8], filter: &Filter) -> Vec<(Uuid, Step)> {
     let from: Vec<Uuid> = from.iter().map(|n| id(*n)).collect();
     let mut steps = Vec::new();
-    index.steps(&from, StepFilter { codes, filter }, |step| steps.push(step));
+    let along = StepFilter {
+        codes,
+        filter,
+        most: usize::MAX,
+    };
+    index.steps(&from, along, |step| steps.push((from[step.from], step)));
     steps
 }
 
 /// From, relationship, to, and whether in its direction.
 type StepSet = BTreeSet<(Uuid, Uuid, Uuid, bool)>;
 
-fn told(steps: &[Step]) -> StepSet {
+fn told(steps: &[(Uuid, Step)]) -> StepSet {
     let told = steps.iter();
-    told.map(|step| (step.from, step.relationship, step.node, step.outgoing))
+    told.map(|(from, step)| (*from, step.relationship, step.node, step.outgoing))
         .collect()
 }
 
@@ -164,10 +170,26 @@ fn a_step_tells_what_is_known_of_the_relationship_and_of_the_node() {
     far.facts = Facts::of("CERT", 0.75, "2024-03-01T00:00:00Z".parse().unwrap()).with_code(4);
     index.apply(vec![far], 2).unwrap();
     let found = steps(&index, &[1], &[1], &all());
-    let step = found[0];
+    let (_, step) = found[0];
     assert_eq!((found.len(), step.code, step.node_code), (1, 1, 4));
     assert_eq!((step.confidence, step.node_confidence), (0.25, 0.75));
     assert_eq!(step.ingested_at, 1_709_251_200_000_000);
+}
+
+#[test]
+fn hidden_relationships_do_not_count_among_the_steps_to_take() {
+    let hidden = (10..20).map(|n| edge(n, 1, (1, 2), (Tlp::Red, 1)));
+    let index = holding(pair(3, Tlp::White).into_iter().chain(hidden).collect());
+    for (most, expected) in [(0, 0), (1, 1), (2, 2), (3, 3), (10, 3)] {
+        let along = StepFilter {
+            codes: &[1],
+            filter: &Filter::up_to(Tlp::White),
+            most,
+        };
+        let mut taken = 0;
+        index.steps(&[id(1)], along, |_| taken += 1);
+        assert_eq!(taken, expected, "{most}");
+    }
 }
 
 #[test]

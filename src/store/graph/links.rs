@@ -11,7 +11,6 @@ use crate::store::{Store, failed};
 /// A relationship from one set to the other.
 #[derive(Debug, Clone)]
 pub struct Link {
-    pub id: Uuid,
     pub from: Uuid,
     pub to: Uuid,
     pub relationship: String,
@@ -23,7 +22,6 @@ pub struct Link {
 
 #[derive(Debug, SurrealValue)]
 struct Row {
-    id: RecordId,
     near: RecordId,
     far: RecordId,
     relationship: String,
@@ -45,7 +43,7 @@ impl Store {
         }
         let read = |near: &str, far: &str, arrow: &str, outgoing: bool| {
             format!(
-                "SELECT id, {near} AS near, {far} AS far, {outgoing} AS outgoing, relationship, confidence \
+                "SELECT {near} AS near, {far} AS far, {outgoing} AS outgoing, relationship, confidence \
                  FROM $from{arrow}edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest AND {far} IN $to"
             )
         };
@@ -74,7 +72,6 @@ impl Store {
 impl Row {
     fn into_link(self) -> Result<Link, DomainError> {
         Ok(Link {
-            id: key(&self.id)?,
             from: key(&self.near)?,
             to: key(&self.far)?,
             relationship: self.relationship,

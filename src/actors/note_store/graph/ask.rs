@@ -5,9 +5,6 @@ use chrono::{DateTime, Utc};
 use super::{At, EntityState, MemoryGraph, NoteState, Slot};
 use crate::store::StoredRelation;
 
-/// The entity type of techniques.
-const TECHNIQUE: &str = "attack_pattern";
-
 impl MemoryGraph {
     pub(in crate::actors::note_store) fn relation_in(&self, slot: Slot) -> Option<&StoredRelation> {
         self.relations.get(slot.at())
@@ -50,22 +47,6 @@ impl MemoryGraph {
         let notes = list.get(first..behind.max(first)).unwrap_or_default();
         let states = notes.iter().rev().filter_map(|slot| self.note_in(*slot));
         states.filter(|note| note.is_active())
-    }
-
-    /// The sub-techniques of a technique, which its identifier tells: `t1003.001` of `t1003`.
-    pub(in crate::actors::note_store) fn sub_techniques(&self, technique: Slot) -> Vec<Slot> {
-        let parent = self
-            .entity_in(technique)
-            .filter(|entity| *entity.entity_type == *TECHNIQUE && !entity.value.contains('.'));
-        let Some(parent) = parent else {
-            return Vec::new();
-        };
-        let start = format!("{}.", parent.value);
-        let is_part =
-            |entity: &EntityState| *entity.entity_type == *TECHNIQUE && entity.value.starts_with(&start);
-        self.slots_from(TECHNIQUE, &start)
-            .take_while(|slot| self.entity_in(*slot).is_some_and(is_part))
-            .collect()
     }
 
     /// The entities of a type, with their slots, by their values.

@@ -93,7 +93,11 @@ impl MemoryGraph {
     }
 
     /// The entities whose keys are not less than this one, in order.
-    pub(super) fn slots_from(&self, entity_type: &str, value: &str) -> impl Iterator<Item = Slot> {
+    pub(in crate::actors::note_store) fn slots_from(
+        &self,
+        entity_type: &str,
+        value: &str,
+    ) -> impl Iterator<Item = Slot> {
         self.by_key
             .from(|slot| compare(&self.entities, slot, (entity_type, value)))
     }

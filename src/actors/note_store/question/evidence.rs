@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::walk::{Answer, answers, sighting_period};
+use super::walk::{Answer, Walk, is_seen_in};
 use super::{GraphQuestion, kind_of};
 use crate::actors::note_store::graph::{MemoryGraph, NoteState, Slot};
 use crate::actors::note_store::scope::Scope;
 use crate::domain::memory::tier::Tier;
-use crate::domain::question::Period;
+use crate::domain::question::walk::Stop;
+use crate::domain::question::{Period, QuestionPlan};
 
 /// Answers whose notes are looked for, the best ones.
 const MAX_ANSWERS: usize = 100;
@@ -57,6 +58,8 @@ pub(in crate::actors::note_store) struct NoteAnswer {
 pub(in crate::actors::note_store) struct QuestionAnswers {
     pub(in crate::actors::note_store) asked: GraphQuestion,
     pub(in crate::actors::note_store) answers: Vec<Answer>,
+    /// What led to the answers.
+    pub(in crate::actors::note_store) walk: Walk,
     pub(in crate::actors::note_store) notes: HashMap<Uuid, NoteAnswer>,
 }
 
@@ -67,24 +70,29 @@ impl QuestionAnswers {
         asked: GraphQuestion,
         scope: &Scope,
     ) -> Self {
-        let mut answers = answers(graph, &asked);
-        answers.truncate(MAX_ANSWERS);
+        let entities = asked.names.iter().flat_map(|name| &name.entities);
+        let named = entities.filter_map(|slot| Some((*slot, kind_of(&graph.entity_in(*slot)?.entity_type)?)));
+        let mut walk = Walk::from_named(&asked.plan, named);
+        // Where the graph does not know the time of a relationship, the notes on it do.
+        while walk.proceed(graph).is_some() {}
+        let answers = walk.answers(MAX_ANSWERS);
         let mut found = EvidenceCollector {
             graph,
             scope,
-            period: asked.plan.period,
+            plan: &asked.plan,
             notes: HashMap::new(),
         };
         for (place, answer) in answers.iter().enumerate() {
-            found.add_evidence(place, answer);
+            found.add_evidence(place, answer, &walk.way_to(answer));
         }
         if asked.names.is_empty() {
-            found.add_of_time(&asked);
+            found.add_of_time();
         }
         let notes = found.notes;
         Self {
             asked,
             answers,
+            walk,
             notes,
         }
     }
@@ -113,7 +121,7 @@ impl QuestionAnswers {
 struct EvidenceCollector<'g> {
     graph: &'g MemoryGraph,
     scope: &'g Scope,
-    period: Option<Period>,
+    plan: &'g QuestionPlan,
     notes: HashMap<Uuid, NoteAnswer>,
 }
 
@@ -128,10 +136,17 @@ struct NoteStatement {
 }
 
 impl EvidenceCollector<'_> {
-    fn add_evidence(&mut self, place: usize, answer: &Answer) {
-        // The walk passed only those of the time asked for.
-        let is_seen = |slot: &Slot| self.graph.relation_in(*slot).and_then(sighting_period).is_some();
-        let timely = answer.relations.iter().any(is_seen);
+    /// Adds the notes that speak for an answer and for the way to it.
+    fn add_evidence(&mut self, place: usize, answer: &Answer, way: &[Stop<Slot, Slot>]) {
+        let hops = way.iter().rev().skip(1).filter_map(|stop| stop.by);
+        let earlier: Vec<Slot> = hops.map(|hop| hop.relationship).collect();
+        let dated = if self.plan.period_is_of_through {
+            &earlier
+        } else {
+            &answer.relationships
+        };
+        let is_seen = |slot: &Slot| is_seen_in(self.graph.relation_in(*slot)?, self.plan.period.as_ref()?);
+        let timely = dated.iter().any(|slot| is_seen(slot) == Some(true));
         let says = |level, relation: Option<Slot>, confidence| NoteStatement {
             level,
             answer: Some(place),
@@ -140,9 +155,8 @@ impl EvidenceCollector<'_> {
             confidence,
             timely,
         };
-        let last = answer.relations.iter().map(|slot| (Level::States, *slot));
-        let earlier = answer.path.iter().rev().skip(1).filter_map(|stop| stop.by);
-        for (level, slot) in last.chain(earlier.map(|slot| (Level::Both, slot))) {
+        let last = answer.relationships.iter().map(|slot| (Level::States, *slot));
+        for (level, slot) in last.chain(earlier.iter().map(|slot| (Level::Both, *slot))) {
             let Some(relation) = self.graph.relation_in(slot) else {
                 continue;
             };
@@ -151,13 +165,13 @@ impl EvidenceCollector<'_> {
                 self.add(note, says(level, Some(slot), relation.confidence));
             }
         }
-        let before = answer.path.iter().rev().nth(1).map(|stop| stop.entity);
-        let both = before.map(|before| with_both(self.graph, self.scope, before, answer.entity));
+        let before = way.iter().rev().nth(1).map(|stop| stop.thing);
+        let both = before.map(|before| with_both(self.graph, self.scope, before, answer.thing));
         for note in both.unwrap_or_default() {
             self.add(note, says(Level::Both, None, note.confidence));
         }
         let scope = self.scope;
-        let notes = self.graph.notes_about_in(answer.entity, scope.since, scope.until);
+        let notes = self.graph.notes_about_in(answer.thing, scope.since, scope.until);
         let about: Vec<&NoteState> = notes.take(SEARCHED).filter(|note| scope.admits(note)).collect();
         for note in about.into_iter().take(PER_ANSWER) {
             self.add(note, says(Level::About, None, note.confidence));
@@ -165,8 +179,8 @@ impl EvidenceCollector<'_> {
     }
 
     /// Of a question that asks for a time and names nothing, the notes of that time that mention what it asks for.
-    fn add_of_time(&mut self, asked: &GraphQuestion) {
-        let Some(period) = asked.plan.period else {
+    fn add_of_time(&mut self) {
+        let Some(period) = self.plan.period else {
             return;
         };
         let notes = self.graph.notes_in(period.from, period.until).take(OF_A_TIME);
@@ -177,7 +191,7 @@ impl EvidenceCollector<'_> {
                 .filter_map(|slot| self.graph.entity_in(*slot));
             let places = mentioned.filter_map(|entity| {
                 let kind = kind_of(&entity.entity_type)?;
-                asked.plan.wanted.iter().position(|wanted| *wanted == kind)
+                self.plan.wanted.iter().position(|wanted| *wanted == kind)
             });
             if let Some(place) = places.min() {
                 let says = NoteStatement {
@@ -198,7 +212,11 @@ impl EvidenceCollector<'_> {
         if !note.is_active() || !self.scope.admits(note) {
             return;
         }
-        let timely = says.timely || self.period.is_none_or(|period| is_of(&period, note.created_at));
+        let timely = says.timely
+            || self
+                .plan
+                .period
+                .is_none_or(|period| is_of(&period, note.created_at));
         let trust = match note.tier {
             Tier::A => 1.0,
             Tier::B => 0.8,

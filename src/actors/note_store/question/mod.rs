@@ -6,7 +6,6 @@ mod walk;
 use std::ops::Range;
 
 pub(super) use self::evidence::{Level, NoteAnswer, QuestionAnswers};
-pub(super) use self::walk::Stop;
 use super::graph::{MemoryGraph, Slot};
 use crate::domain::extraction::Gazetteer;
 use crate::domain::kinds::EntityKind;

@@ -191,6 +191,64 @@ fn a_question_of_a_time_is_answered_by_what_is_of_it() {
 }
 
 #[test]
+fn the_time_asked_for_is_that_of_campaigns_on_the_way() {
+    run(async {
+        let core = fresh(tuning()).await;
+        let campaign = ("campaign", "Operation Reedbed");
+        let seen = Some("2016-05-01T00:00:00Z");
+        relate(&core, [campaign, ("actor", "Sandworm")], "attributed-to", seen).await;
+        relate(&core, [campaign, ("malware", "Industroyer")], "uses", None).await;
+        remember(&core, "Industroyer speaks four protocols of substations.").await;
+        for (year, is_answered) in [(2016, true), (2013, false)] {
+            let question = format!("Which malware was used in campaigns of Sandworm in {year}?");
+            let found = told(&core, &question).await;
+            let expected: &[&str] = if is_answered {
+                &[
+                    "actor:sandworm-team",
+                    "<-attributed-to- campaign:operation reedbed",
+                    "-uses-> malware:industroyer",
+                ]
+            } else {
+                &[]
+            };
+            assert_eq!(way(&found[0].1), expected, "{year}");
+        }
+    });
+}
+
+#[test]
+fn what_was_entered_in_a_time_may_have_been_seen_in_another() {
+    run(async {
+        let core = fresh(tuning()).await;
+        let seen = Some("2014-05-01T00:00:00Z");
+        relate(&core, [("actor", "Turla"), ("malware", "Kazuar")], "uses", seen).await;
+        remember(&core, "Kazuar is written in C#.").await;
+        let found = told(&core, "Which malware of Turla was added this year?").await;
+        assert_eq!(way(&found[0].1), ["actor:turla", "-uses-> malware:kazuar"]);
+    });
+}
+
+#[test]
+fn what_uses_a_sub_technique_comes_after_what_uses_the_technique() {
+    run(async {
+        let core = fresh(tuning()).await;
+        let [whole, part] = ["T1003", "T1003.001"].map(|id| ("attack_pattern", id));
+        relate(&core, [("actor", "APT28"), part], "uses", None).await;
+        relate(&core, [("actor", "Turla"), whole], "uses", None).await;
+        let memory = core.memory().await.unwrap();
+        let graph = memory.graph();
+        let reading = Question::read("Which groups use T1003?", clock::now());
+        let asked = graph.understand(&reading).unwrap();
+        let answered = QuestionAnswers::to(&graph, asked, &Scope::default());
+        let values = answered.answers.iter().map(|answer| {
+            let entity = graph.entity_in(answer.thing).unwrap();
+            entity.public_id()
+        });
+        assert_eq!(values.collect::<Vec<_>>(), ["actor:turla", "actor:apt28"]);
+    });
+}
+
+#[test]
 fn a_question_that_names_nothing_relational_has_the_scores_of_search_and_neighbourhood() {
     run(async {
         let core = filled().await;
