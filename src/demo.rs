@@ -8,10 +8,12 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
 use crate::app::hosted::Application;
+use crate::app::local_address;
 use crate::config::{Flags, LogSettings, Settings};
 use crate::domain::kinds::StixRow;
 use crate::domain::stix::export;
 use crate::domain::stix::schema::StixValidator;
+use crate::http::hosted::CONSOLE;
 use crate::telemetry;
 
 const BUNDLE: &str = include_str!("../assets/demo/bundle.json");
@@ -22,6 +24,12 @@ const EXPORT_DIR: &str = "THREAT_MEMORY_EXPORT_DIR";
 
 /// Prints where the service listens.
 pub fn announce(app: &Application) {
+    let base = format!("http://{}", local_address(app.address()));
+    if app.state().settings.server.console {
+        eprintln!("Console on {base}{CONSOLE}");
+    } else {
+        eprintln!("The console is off (server.console); the API is described on {base}/docs");
+    }
     eprintln!(
         "API on http://{}, metrics on http://{}/metrics",
         app.address(),

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use threat_memory::app::StartError;
 use threat_memory::app::hosted::Application;
 use threat_memory::app::local::LocalApplication;
+use threat_memory::app::{StartError, local_address};
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
 use threat_memory::lifecycle::check_open_files;
@@ -203,6 +203,7 @@ async fn run_local(settings: LocalSettings, editor: Editor) -> ExitCode {
         Err(code) => return code,
     };
     let (api, metrics) = (app.address(), app.admin_address());
+    eprintln!("Page on http://{}/", local_address(api));
     eprintln!("API on http://{api}, metrics on http://{metrics}/metrics");
     wait_for(stop).await;
     tracing::info!("stopping");

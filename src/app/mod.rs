@@ -8,7 +8,7 @@ pub mod local;
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -62,6 +62,16 @@ impl Listeners {
         }
         self.serving.abort();
     }
+}
+
+/// Where a browser on this machine reaches a listener: one that is bound to every address is reached by loopback.
+pub fn local_address(bound: SocketAddr) -> SocketAddr {
+    let loopback = match bound.ip() {
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    let ip = Some(bound.ip()).filter(|ip| !ip.is_unspecified());
+    SocketAddr::new(ip.unwrap_or(loopback), bound.port())
 }
 
 /// Where the metrics are served, as a section of the settings says.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue, LOCATION};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
@@ -110,6 +110,26 @@ impl Page {
             Self::Console => &CONSOLE,
         }
     }
+}
+
+/// Leads from one path of this service to another: what a person types finds the page, with or without a slash at its end.
+pub(super) fn lead<P: Problem>(cfg: &mut web::ServiceConfig, from: &'static str, to: &'static str) {
+    answer_at::<P>(cfg, from, move || led(to));
+}
+
+/// Registers an answer that depends on nothing.
+pub(super) fn answer_at<P: Problem>(
+    cfg: &mut web::ServiceConfig,
+    path: &'static str,
+    answer: impl Fn() -> HttpResponse + Copy + 'static,
+) {
+    let route = web::get().to(move || async move { answer() });
+    cfg.service(resource::<P>(path).route(route).wrap(from_fn(head_as_get)));
+}
+
+/// A redirect that is not kept, as settings may move the page.
+pub(super) fn led(to: &'static str) -> HttpResponse {
+    HttpResponse::Found().insert_header((LOCATION, to)).finish()
 }
 
 /// The page that hands the answer to a sign-in over to the console listening on this channel.

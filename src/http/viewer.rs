@@ -8,8 +8,8 @@ use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa_swagger_ui::{Config, serve};
 
 use super::document::Document;
-use super::head_as_get;
 use super::problem::{Problem, resource};
+use super::{head_as_get, pages};
 
 /// Only this service's own files and answers. The style sheet has images as data URLs.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
@@ -52,8 +52,10 @@ impl Viewer {
             let answer = page.answer_with_policy(&request, POLICY);
             async { answer }
         });
+        let slash = web::get().to(move || async move { pages::led(self.prefix) });
         web::scope(self.prefix)
             .service(resource::<P>("").route(index).wrap(from_fn(head_as_get)))
+            .service(resource::<P>("/").route(slash).wrap(from_fn(head_as_get)))
             .service(
                 resource::<P>("/{file}")
                     .route(web::get().to(file::<P>))

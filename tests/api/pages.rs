@@ -136,9 +136,66 @@ fn the_console_can_be_switched_off() {
         settings.server.console = false;
         let app = TestApp::with(settings).await;
         let client = app.anonymous();
-        for path in files.iter().map(String::as_str).chain(["/console"]) {
+        for path in &files {
             assert_eq!(client.get(path).await.refused(404).await, "no such route");
         }
+        for path in ["/", "/console", "/console/"] {
+            assert_eq!(
+                client.get(path).await.refused(404).await,
+                "the console is off (server.console); the API is described at /docs"
+            );
+        }
+        app.stop().await;
+    });
+}
+
+/// Where a path leads to, for GET and HEAD.
+async fn lead(client: &Client, path: &str) -> String {
+    let mut leads = BTreeSet::new();
+    for method in [Method::GET, Method::HEAD] {
+        let answer = Answer(client.request(method, path).send().await.unwrap());
+        assert_eq!(answer.status(), 302, "{path}");
+        leads.insert(answer.header("location").unwrap().to_owned());
+    }
+    assert_eq!(leads.len(), 1, "{leads:?}");
+    leads.pop_first().unwrap()
+}
+
+/// A client that does not go where it is led.
+fn steady(client: &Client) -> Client {
+    let builder = reqwest::Client::builder().no_proxy();
+    let http = builder.redirect(reqwest::redirect::Policy::none());
+    let mut steady = client.clone();
+    steady.http = http.build().unwrap();
+    steady
+}
+
+#[test]
+fn what_a_person_types_leads_to_the_page() {
+    run(async {
+        let app = TestApp::shared().await;
+        let client = steady(&app.anonymous());
+        for (path, page) in [("/", "/console"), ("/console/", "/console"), ("/docs/", "/docs")] {
+            assert_eq!(lead(&client, path).await, page);
+            assert_eq!(client.get(page).await.status(), 200);
+            let sent = client.post(path, &serde_json::Value::Null).await;
+            assert_eq!(sent.status(), 405, "{path}");
+        }
+        app.stop().await;
+
+        let app = LocalApp::with(None, "web.api_key = \"right key\"").await;
+        assert_eq!(lead(&steady(&app.client), "/docs/").await, "/docs");
+        let page = app.client.get("/docs").await;
+        assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+        let (status, text) = page.whole().await;
+        assert_eq!(status, 200);
+        for path in loaded(&text, "\"/docs/") {
+            let path = format!("/docs/{path}");
+            assert_eq!(app.client.get(&path).await.status(), 200, "{path}");
+        }
+        // The page holds no data. What it shows is guarded like everything else.
+        assert!(text.contains("/api/openapi.json"));
+        assert_eq!(app.client.get("/api/openapi.json").await.status(), 401);
         app.stop().await;
     });
 }

@@ -39,6 +39,14 @@ pub enum HostedError {
     Domain(DomainError),
 }
 
+impl HostedError {
+    /// The console was asked for while it is off.
+    pub(super) const NO_CONSOLE: Self = Self::Message(
+        StatusCode::NOT_FOUND,
+        "the console is off (server.console); the API is described at /docs",
+    );
+}
+
 impl Problem for HostedError {
     const NO_ROUTE: Self = Self::Message(StatusCode::NOT_FOUND, "no such route");
     const NO_METHOD: Self = Self::Message(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");

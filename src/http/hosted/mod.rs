@@ -20,11 +20,11 @@ mod recall;
 mod staging;
 
 use actix_web::middleware::from_fn;
-use actix_web::{Resource, web};
+use actix_web::{Resource, ResponseError, web};
 use uuid::Uuid;
 
 pub(super) use self::error::{HELD_BACK, HostedError};
-use super::pages::Page;
+use super::pages::{self, Page};
 use super::problem::{self, Endpoint, no_route};
 use super::{AppState, body, head_as_get};
 use crate::capacity::Load;
@@ -50,10 +50,20 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     cfg.default_service(web::route().to(no_route::<HostedError>));
 }
 
-/// Registers the console, if it is on.
+/// Path of the console.
+pub const CONSOLE: &str = "/console";
+
+/// Registers the console and the paths that lead to it, or what says that it is off.
 pub fn console(cfg: &mut web::ServiceConfig, is_on: bool) {
     if is_on {
-        Page::Console.configure::<HostedError>(cfg, "/console");
+        Page::Console.configure::<HostedError>(cfg, CONSOLE);
+        for from in ["/", "/console/"] {
+            pages::lead::<HostedError>(cfg, from, CONSOLE);
+        }
+    } else {
+        for path in ["/", "/console/", CONSOLE] {
+            pages::answer_at::<HostedError>(cfg, path, || HostedError::NO_CONSOLE.error_response());
+        }
     }
 }
 

@@ -49,8 +49,14 @@ const VIEWER: Viewer = Viewer {
     document: "/api/openapi.json",
     title: "threat-memory: local API",
 };
+/// The same page where people look for it. It holds no data and needs no key; the document does.
+const PAGE: Viewer = Viewer {
+    prefix: "/docs",
+    ..VIEWER
+};
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    PAGE.configure::<LocalError>(cfg);
     cfg.service(guarded_resource("/api/openapi.json").route(web::get().to(document)));
     cfg.service(VIEWER.scope::<LocalError>().wrap(from_fn(guard::admit)));
 }
