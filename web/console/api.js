@@ -1,6 +1,7 @@
 // The hosted API (docs/api.md, "Hosted service"), as far as the console needs it.
 
-import { Client } from "../lib/client.js";
+import { ApiError, Client } from "../lib/client.js";
+import { number } from "../lib/format.js";
 import { answered, credential, signInAgain } from "./session.js";
 
 const client = new Client({ headers: credential, unauthorized: signInAgain, answered });
@@ -8,6 +9,17 @@ const client = new Client({ headers: credential, unauthorized: signInAgain, answ
 const door = new Client({ headers: () => ({}), unauthorized: async () => false });
 
 const at = (prefix, ...ids) => [prefix, ...ids.map(encodeURIComponent)].join("/");
+/** Most characters of a question that the service takes (docs/limits.md). */
+const LONGEST_QUESTION = 4000;
+
+/** A query, if its question is short enough: a longer one may not even fit into a URL. */
+function asked(query) {
+  const length = [...query.q].length;
+  if (length <= LONGEST_QUESTION) return query;
+  throw new ApiError(400, `The question has ${number(length)} characters; a search takes ${number(LONGEST_QUESTION)}. `
+    + "Shorten it, or paste a long text into “Review”.");
+}
+
 const feedBatch = (id) => at("/api/threat-intel/batches", id);
 const feedItem = (id, item) => `${feedBatch(id)}/${at("items", item)}`;
 
@@ -26,9 +38,9 @@ export const api = {
    * `{q, mode?, limit?, include_rejected?, explain?, node_type?, source?, since?, until?, min_confidence?}`. The answer
    * has a `recall_id`.
    */
-  search: (query, options) => client.get("/api/recall/search", { query, ...options }),
+  search: async (query, options) => client.get("/api/recall/search", { query: asked(query), ...options }),
   /** The same without `mode`. The answer has no `recall_id`, so that it can't be exported. */
-  semantic: (query, options) => client.get("/api/recall/semantic", { query, ...options }),
+  semantic: async (query, options) => client.get("/api/recall/semantic", { query: asked(query), ...options }),
   session: (id, options) => client.get(at("/api/recall/sessions", id), options),
   /** The STIX bundle of a recall session as a text, and how many objects were held back. */
   exportSession: async (id, options) => {

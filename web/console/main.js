@@ -1,11 +1,11 @@
 // The console of the hosted service.
 
 import { fill } from "../lib/dom.js";
-import { Shell, emptiness, later, styled } from "../lib/shell.js";
+import { Shell, emptiness, failure, later, styled } from "../lib/shell.js";
 import { signIn, signInAgain } from "../views/signin.js";
 import { api } from "./api.js";
 import { header } from "./header.js";
-import { may, who } from "./session.js";
+import { may, resume, who } from "./session.js";
 
 /** Views in the order of the navigation, with the permission that they need. */
 const views = [
@@ -34,10 +34,21 @@ function admitted([permission, view]) {
   return { id: view.id, title: view.title, hidden: true, show };
 }
 
+/** Goes on where this browser session is signed in, or signs in. */
+async function enter(main) {
+  for (;;) {
+    try {
+      return await resume(api) || await signIn(main, api);
+    } catch (error) {
+      await new Promise((again) => { fill(main, failure(error, again)); });
+    }
+  }
+}
+
 const status = document.getElementById("status");
 api.health().then(({ version }) => who() || fill(status, version), () => {});
 await styled("console.css");
-await signIn(document.getElementById("main"), api);
+await enter(document.getElementById("main"));
 header(status, api, () => signInAgain(api));
 const shown = views.map(admitted);
 new Shell({ views: shown, home: (shown.find((view) => !view.hidden) ?? shown[0]).id }).start();

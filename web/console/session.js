@@ -1,6 +1,7 @@
-// Who is signed in. The credential is kept in memory only: a reload forgets it.
+// Who is signed in, in all tabs of this browser session.
 
 import { ApiError } from "../lib/client.js";
+import { Kept, answersWaited } from "../lib/tabs.js";
 
 let headers = {};
 let user = null;
@@ -8,6 +9,9 @@ let asking = null;
 let askAgain = async () => null;
 let watch = () => {};
 let quota = null;
+
+/** The headers that carry the credential. Whoever signs out leaves all tabs that are signed in with it. */
+const kept = new Kept("threat-memory.session", () => leave());
 
 /** How long signing out waits for the service. */
 const LOGOUT_MS = 3000;
@@ -47,6 +51,45 @@ export function may(permission) {
 export function begin(signedIn, carried) {
   user = signedIn;
   headers = carried;
+  kept.keep(carried);
+}
+
+/**
+ * Goes on with the session that this tab had before a reload. Tells whether there is one.
+ *
+ * @throws {ApiError} Whether it has ended is not known.
+ */
+export async function resume(api) {
+  const carried = kept.get();
+  if (carried === null) return false;
+  const signedIn = await known(api, carried);
+  if (signedIn) begin(signedIn, carried);
+  else kept.forget();
+  return signedIn !== null;
+}
+
+/** Who holds a credential; `null` if the service refuses it. */
+async function known(api, carried) {
+  try {
+    return await api.who(carried);
+  } catch (error) {
+    if (error.status === 401) return null;
+    throw error;
+  }
+}
+
+/**
+ * Asks the other tabs who is signed in, and takes up to a moment for it. `entered` is called with the first session that
+ * still holds, even if it comes later.
+ */
+export function askTabs(api, entered, signal) {
+  const offered = async (carried) => {
+    if (signal.aborted || JSON.stringify(carried) === JSON.stringify(headers)) return;
+    const signedIn = await known(api, carried).catch(() => null);
+    if (signedIn && !signal.aborted) entered({ who: signedIn, headers: carried });
+  };
+  kept.ask(offered, signal);
+  return answersWaited();
 }
 
 /** Whether two answers are about the same caller. */
@@ -91,9 +134,14 @@ export function requestsLeft() {
   return { left: quota.left, reset: Math.ceil((quota.until - Date.now()) / 1000) };
 }
 
-/** Signs out: the service refuses the token from now on, and the page forgets everything that it holds. */
+/** Signs out: the service refuses the token from now on, and every tab forgets everything that it holds. */
 export async function signOut() {
+  kept.giveUp();
   if (user?.user) await revoke();
+  leave();
+}
+
+function leave() {
   history.replaceState(null, "", location.pathname);
   location.reload();
 }

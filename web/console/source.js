@@ -20,8 +20,6 @@ const TYPES = [
   ["actor", "Actors and campaigns"], ["tool", "Malware and tools"], ["attck", "ATT&CK"], ["cve", "CVEs"],
   ["vulnerability", "Other vulnerabilities"], ["ioc", "Indicators"], ["osint", "OSINT"],
 ];
-/** Most characters of the name of a source. */
-const LONGEST_SOURCE = 500;
 
 /** @returns {import("../views/search.js").Source} */
 export function hostedSource(api) {
@@ -35,7 +33,6 @@ export function hostedSource(api) {
   return {
     label: "Question",
     placeholder: "ransomware that exploited MOVEit",
-    longest: 1000,
     modes: [
       ["blended", "Blended", "By words and by meaning. What the question names exactly comes first. Can be exported."],
       ["structured", "Structured", "By names, identifiers and types only. Can be exported."],
@@ -44,7 +41,7 @@ export function hostedSource(api) {
     controls,
     filters: ({ params }) => [
       choicesFilter("node_type", "Types", TYPES, params),
-      textFilter("source", "Source", sources, params, LONGEST_SOURCE),
+      textFilter("source", "Source", sources, params),
       ...periodFilters([["since", "Entered since"], ["until", "Entered until"]], params),
       leastFilter("min_confidence", "Least confidence, %", params),
     ],

@@ -1,5 +1,6 @@
 // Draws a picture on a canvas, in the pixels of the screen.
 
+import { directionOf, runsLeft } from "../lib/direction.js";
 import { families, lookOf, trace } from "./types.js";
 import { meaning } from "./picture.js";
 
@@ -318,6 +319,8 @@ export class Painter {
     const context = this.#context;
     context.font = font;
     context.textBaseline = "top";
+    context.textAlign = "left";
+    context.direction = runsLeft(text) && directionOf(text) !== "ltr" ? "rtl" : "ltr";
     context.lineJoin = "round";
     context.lineWidth = 3;
     context.strokeStyle = this.#colours.face;

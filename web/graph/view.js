@@ -43,7 +43,7 @@ export class GraphView {
     tabindex: 0, role: "application", "aria-roledescription": "graph", "aria-label": "Picture of the graph",
     "aria-describedby": "graph-keys",
   });
-  #find = el("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: 300 });
+  #find = el("input", { type: "search", autocomplete: "off", spellcheck: "false" });
 
   /** @param {Object|null} left What the last visit of this entry of the history left behind: see `leave`. */
   constructor(source, root, at, left) {

@@ -1,4 +1,6 @@
-// Builds elements. Texts become text nodes and never HTML.
+// Builds elements. Texts become text nodes and never HTML. Text runs in its own direction, wherever it is shown or taken.
+
+import { directionOf, runsLeft } from "./direction.js";
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -41,7 +43,25 @@ function filled(element, classes, attributes, children) {
     }
   }
   append(element, children);
+  if (takesText(element)) turn(element);
   return element;
+}
+
+/** Types of inputs in which people write. */
+const WRITTEN = new Set(["text", "search"]);
+const takesText = (element) => element instanceof HTMLTextAreaElement
+  || (element instanceof HTMLInputElement && WRITTEN.has(element.type));
+
+/** Turns a field to the direction of what is written in it. */
+const turn = (control) => { control.dir = directionOf(control.value); };
+addEventListener("input", ({ target }) => { if (takesText(target)) turn(target); });
+
+/** Gives an element the direction of the text that it holds itself, if that may run from right to left. */
+function direct(element) {
+  const own = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE || node.localName === "mark");
+  const text = own.map((node) => node.textContent).join("");
+  if (runsLeft(text)) element.dir = directionOf(text);
+  else if (element.dir) element.dir = "auto";
 }
 
 /** Appends nodes and texts; lists are flattened, and nothing is made of `null`, `false` and `undefined`. */
@@ -50,6 +70,8 @@ export function append(element, children) {
     if (child === null || child === undefined || child === false) continue;
     element.append(child instanceof Node ? child : String(child));
   }
+  // A mark belongs to the text around it.
+  if (element instanceof HTMLElement && element.localName !== "mark") direct(element);
 }
 
 /** Replaces everything in an element. */
@@ -57,6 +79,7 @@ export function fill(element, ...children) {
   const fresh = document.createDocumentFragment();
   append(fresh, children);
   element.replaceChildren(fresh);
+  if (element instanceof HTMLElement) direct(element);
   return element;
 }
 

@@ -254,7 +254,7 @@ export function later(id, title, load, parent) {
       loading = null;
       // After an update the service has files of the new version only.
       throw new NotLoaded("This view could not be loaded: the service did not answer, or it was updated. Reloading the "
-        + "page loads it; what was not saved is lost, and the console asks you to sign in again.", { cause: error });
+        + "page loads it; what was not saved is lost.", { cause: error });
     });
     return loading;
   };

@@ -43,11 +43,11 @@ export function originFields(api, draft) {
   const domains = el("datalist", { id: uniqueId("domains") });
   domainsOf(api).then((list) => fill(domains, list.map(({ name }) => el("option", { value: name }))), () => {});
   const types = el("datalist", { id: uniqueId("types") }, SOURCE_TYPES.map((type) => el("option", { value: type })));
-  const text = (name, most, more) =>
-    kept(el("input", { type: "text", name, maxlength: most, autocomplete: "off", ...more }), draft);
-  const domain = text("domain", 100, { list: domains.id, placeholder: "cti" });
-  const type = text("source_type", 100, { list: types.id, placeholder: "manual" });
-  const reference = text("source_ref", 500, { placeholder: "https://example.org/report" });
+  const text = (name, more) =>
+    kept(el("input", { type: "text", name, autocomplete: "off", ...more }), draft);
+  const domain = text("domain", { list: domains.id, placeholder: "cti" });
+  const type = text("source_type", { list: types.id, placeholder: "manual" });
+  const reference = text("source_ref", { placeholder: "https://example.org/report" });
   const evolve = kept(el("input.switch", {
     type: "checkbox", name: "evolve", checked: true, id: uniqueId("evolve"), role: "switch",
   }), draft);
@@ -78,7 +78,7 @@ const OUTCOMES = {
  * a note was remembered.
  */
 export function rememberForm(api, at, draft, done) {
-  const content = kept(el("textarea", { name: "content", rows: 4, required: true, maxlength: LONGEST_NOTE }), draft);
+  const content = kept(el("textarea", { name: "content", rows: 4, required: true }), draft);
   const origin = originFields(api, draft);
   const outcome = el("div", { role: "status" });
   const send = el("button.primary", { type: "submit" }, "Remember");

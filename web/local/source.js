@@ -27,7 +27,6 @@ export const localSource = (api) => {
   return {
     label: "Question",
     placeholder: "Which tools does APT28 use?",
-    longest: 1000,
     modes: [
       ["recall", "Recall", "Finds the notes that answer a question, by words, meaning and the entities that it names."],
       ["synthesize", "Synthesize", "Writes an answer from the notes with a language model, and cites them."],

@@ -142,22 +142,21 @@ function feedForm(api, at, feed, done, cancel) {
   const levels = isNew ? [["", "Choose …"], ...LEVELS] : LEVELS;
   const url = isNew
     ? field("URL of the collection's objects", el("input", { name: "connector_config_ref", type: "url", required: true,
-      maxlength: 2000, placeholder: "https://taxii.example.com/api1/collections/…/objects/" }),
+      placeholder: "https://taxii.example.com/api1/collections/…/objects/" }),
     "TAXII 2.1. The operator lists the servers that may be reached.")
     : el("p", {}, el("code", {}, feed.connector_config_ref));
   const enabled = !isNew && el("label.check", {},
     el("input.switch", { type: "checkbox", role: "switch", name: "enabled", checked: feed.enabled }), "May be pulled");
   const content = [
     el("h3", {}, isNew ? "A new feed" : `Change ${feed.name}`),
-    field("Name", el("input", { name: "name", required: true, maxlength: 200, value: feed?.name ?? "",
-      autocomplete: "off" })),
+    field("Name", el("input", { name: "name", required: true, value: feed?.name ?? "", autocomplete: "off" })),
     url,
     el("div.grid", {},
       field("Marking of what states none",
         choice(levels, feed?.default_tlp ?? "", { name: "default_tlp", required: true })),
       field("Redistribution", choice(terms, feed?.redistribution_state ?? "",
         { name: "redistribution_state", required: true }))),
-    field("Description", el("input", { name: "description", maxlength: 2000, value: feed?.description ?? "" })),
+    field("Description", el("input", { name: "description", value: feed?.description ?? "" })),
     enabled,
     el("div.actions", {}, button("Cancel", cancel),
       el("button.primary", { type: "submit" }, isNew ? "Register" : "Save")),

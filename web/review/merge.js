@@ -59,7 +59,7 @@ async function tellApart(api, known, draw, signal) {
 
 /** Looks nodes up by name: only when asked to, as each search is a request and stands in the audit log. */
 function finder(api, entity, at, known, draw) {
-  const input = el("input", { type: "search", value: entity.name, maxlength: 4000 });
+  const input = el("input", { type: "search", value: entity.name });
   const said = el("div.muted", { role: "status" });
   const look = async () => {
     const q = input.value.trim();

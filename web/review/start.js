@@ -28,7 +28,7 @@ function reader(api, at) {
   const { values, batch } = drafted();
   const text = el("textarea", { name: "text", required: true, minlength: 10, rows: 10, spellcheck: "false",
     value: values.text ?? "" });
-  const session = el("input", { name: "session_id", maxlength: 200, autocomplete: "off",
+  const session = el("input", { name: "session_id", autocomplete: "off",
     value: at.params.get("session") ?? values.session_id ?? "" });
   const confidence = el("input", { name: "default_confidence", type: "number", min: 0, max: 1, step: "any",
     value: values.default_confidence ?? "" });

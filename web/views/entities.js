@@ -131,7 +131,7 @@ function filters(chosen, change) {
   const tier = choice([["", "All"], ["a", "A (best)"], ["b", "B"], ["c", "C"]], chosen.tier,
     { onchange: () => change({ tier: tier.value }) });
   const changeSoon = debounced(TYPING_MS, () => { if (text.isConnected) change({ q: text.value.trim() }); });
-  const text = el("input", { type: "search", value: chosen.q, maxlength: 500, autocomplete: "off", spellcheck: "false",
+  const text = el("input", { type: "search", value: chosen.q, autocomplete: "off", spellcheck: "false",
     oninput: changeSoon });
   const size = choice(SIZES, chosen.limit, { onchange: () => change({ limit: Number(size.value) }) });
   return {

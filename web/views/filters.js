@@ -34,9 +34,9 @@ export function choicesFilter(name, label, choices, params) {
 }
 
 /** A text, with those that were seen as suggestions in the `datalist`. */
-export function textFilter(name, label, datalist, params, most) {
+export function textFilter(name, label, datalist, params) {
   const input = el("input", {
-    type: "text", maxlength: most, list: datalist.id, autocomplete: "off", spellcheck: "false",
+    type: "text", list: datalist.id, autocomplete: "off", spellcheck: "false",
     value: params.get(name) ?? "",
   });
   const element = field(label, input);

@@ -15,7 +15,6 @@ import { filterPanel } from "./filters.js";
  * @typedef {Object} Source
  * @property {string} label Of the question's field.
  * @property {string} placeholder
- * @property {number} longest Of a question, in characters.
  * @property {[id: string, title: string, hint: string][]} modes The first one is the default.
  * @property {(at: import("../lib/shell.js").At) => Control[]} controls
  * @property {(at: import("../lib/shell.js").At) => import("./filters.js").Filter[]} filters
@@ -142,7 +141,7 @@ async function remembered(source, memo, asked, { fresh, isBack, signal }) {
 
 function questionForm(source, at) {
   const question = el("input", {
-    type: "search", id: "question", name: "q", maxlength: source.longest, placeholder: source.placeholder,
+    type: "search", id: "question", name: "q", placeholder: source.placeholder,
     value: at.params.get("q") ?? "", autocomplete: "off", spellcheck: "false", enterkeyhint: "search",
   });
   const controls = source.controls(at).map((control) => ({ ...control, field: field(control.label, control.input) }));

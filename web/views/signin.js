@@ -1,7 +1,7 @@
 // Signs in: a page at first, a dialog when a session has ended.
 
 import { providers, sessionOf, workspacesOf } from "../console/provider.js";
-import { begin, isSame, signOut, who } from "../console/session.js";
+import { askTabs, begin, isSame, signOut, who } from "../console/session.js";
 import { ApiError, sentence } from "../lib/client.js";
 import { el, fill, uniqueId } from "../lib/dom.js";
 import { duration } from "../lib/format.js";
@@ -12,8 +12,13 @@ export async function signIn(main, api) {
   const body = document.body;
   body.classList.add("signed-out");
   document.title = "Sign in · threat-memory";
-  await new Promise((done) => {
-    const entered = (session) => { begin(session.who, session.headers); done(); };
+  const over = new AbortController();
+  let entered;
+  const entrance = new Promise((done) => {
+    entered = (session) => { begin(session.who, session.headers); over.abort(); done(); };
+  });
+  await Promise.race([entrance, askTabs(api, entered, over.signal)]);
+  if (!over.signal.aborted) {
     const form = el("div");
     const show = (way) => {
       const other = way === byPassword ? [byKey, "Sign in with an API key"] : [byPassword, "Sign in with a password"];
@@ -23,10 +28,11 @@ export async function signIn(main, api) {
       inputs.first.focus();
     };
     fill(main, el("div.card.sign-in", {}, el("h1", {}, "Sign in"), form, providers(api, entered),
-      el("p.hint", {}, "Each tab signs in for itself. You stay signed in until it is closed or reloaded, ",
-        "for 24 hours at most.")));
+      el("p.hint", {}, "One sign-in serves all tabs. It ends when you sign out or close them, and after ",
+        "24 hours at most.")));
     show(byPassword);
-  });
+  }
+  await entrance;
   body.classList.remove("signed-out");
 }
 
@@ -38,6 +44,7 @@ export function signInAgain(api) {
   const cancel = el("button", { type: "button" }, "Not now");
   const leave = el("button.link", { type: "button", onclick: signOut }, "Sign out");
   const dialog = el("dialog.sign-in", { "aria-labelledby": title.id });
+  const over = new AbortController();
   return new Promise((resolve) => {
     const entered = (session) => {
       if (!isSame(session.who, before)) throw new Error("These belong to somebody else. Sign out to change the user.");
@@ -47,6 +54,7 @@ export function signInAgain(api) {
     };
     cancel.addEventListener("click", () => dialog.close());
     dialog.addEventListener("close", () => {
+      over.abort();
       dialog.remove();
       resolve(dialog.returnValue === "done");
     }, { once: true });
@@ -55,6 +63,8 @@ export function signInAgain(api) {
     document.body.append(dialog);
     dialog.showModal();
     inputs.first.focus();
+    // Another tab may have signed in again already.
+    askTabs(api, (session) => { if (isSame(session.who, before)) entered(session); }, over.signal);
   });
 }
 

@@ -284,6 +284,23 @@ describe("a workspace with nodes", () => {
     ),
   );
 
+  test(
+    "takes a long question whole, and says when it is too long for a search",
+    at(async (page) => {
+      const pasted = (length) => "Strangekit ".repeat(length).slice(0, length - 1).padEnd(length, "x");
+      const question = page.getByLabel("Question");
+      await question.fill(pasted(4000));
+      assert.equal((await question.inputValue()).length, 4000);
+      await question.press("Enter");
+      await settled(page);
+      await page.getByRole("main").getByRole("article").first().waitFor();
+      await question.fill(pasted(5000));
+      await question.press("Enter");
+      await page.getByRole("alert").getByText("The question has 5,000 characters; a search takes 4,000.").waitFor();
+      assert.equal((await question.inputValue()).length, 5000);
+    }),
+  );
+
   test("says that a node does not exist", () =>
     visiting(held.service, { expected: [/status of 404/] }, async (visit) => {
       const page = await signedIn(visit, "#/node?id=2c1a473a-e54c-4c90-8750-d90700bea7d0");

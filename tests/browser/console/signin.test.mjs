@@ -20,6 +20,18 @@ describe("the console", () => {
   const at = (work, options) => () => visiting(held.service, { expected, ...options }, work);
 
   test(
+    "is where the start says and where a bare address leads",
+    at(async ({ page, service }) => {
+      const [, address] = /^Console on (http:\/\/\S+)$/m.exec(service.said.join(""));
+      for (const path of [address, service.base, `${service.base}/console/`]) {
+        await page.goto(path);
+        await heading(page).waitFor();
+        assert.equal(page.url(), `${service.base}/console`);
+      }
+    }),
+  );
+
+  test(
     "lets in who knows a password",
     at(async (visit) => {
       const { page, service } = visit;
@@ -40,7 +52,7 @@ describe("the console", () => {
   );
 
   test(
-    "keeps the token in memory only, so that a reload asks again",
+    "keeps the token for this browser session only, through a reload and in new tabs",
     at(async (visit) => {
       let token = null;
       visit.context.on("request", (request) => {
@@ -53,7 +65,6 @@ describe("the console", () => {
       assert.match(token, /^ey/, "requests carry a token");
       const kept = await page.evaluate(async () =>
         JSON.stringify([
-          Object.entries(sessionStorage),
           Object.entries(localStorage),
           document.cookie,
           location.href,
@@ -64,21 +75,88 @@ describe("the console", () => {
         ]),
       );
       assert.ok(!kept.includes(token) && !kept.includes(ADMIN.password), "the credential is nowhere in the page");
-      assert.deepEqual(JSON.parse(kept).slice(0, 3), [[], [], ""]);
+      assert.deepEqual(JSON.parse(kept).slice(0, 2), [[], ""]);
       assert.deepEqual(await visit.context.cookies(), []);
+      const stored = () => page.evaluate(() => Object.entries(sessionStorage).map(([name, value]) => [name, JSON.parse(value)]));
+      assert.deepEqual(await stored(), [["threat-memory.session", { authorization: `Bearer ${token}` }]]);
       await page.reload();
-      await heading(page).waitFor();
-      assert.equal(await views(page).getByRole("link").count(), 0);
+      await page.getByText("0 nodes").waitFor();
+      const other = await visit.tab();
+      await other.goto(`${visit.service.base}/console#/graph`);
+      await other.getByRole("heading", { level: 1, name: "Graph" }).waitFor();
+      await other.getByRole("banner").getByText(ADMIN.email).waitFor();
+      await page.close();
+      await other.reload();
+      await other.getByRole("heading", { level: 1, name: "Graph" }).waitFor();
     }),
   );
 
   test(
-    "forgets everything at sign-out",
+    "asks in a browser session of its own",
+    at(async (visit) => {
+      await signedIn(visit);
+      await visiting(visit.service, {}, async ({ page, service }) => {
+        await page.goto(`${service.base}/console`);
+        await heading(page).waitFor();
+      });
+    }),
+  );
+
+  test(
+    "forgets everything at sign-out, in all tabs",
     at(async (visit) => {
       const page = await signedIn(visit, "#/search?q=secret");
+      const other = await visit.tab();
+      await other.goto(`${visit.service.base}/console#/search?q=secret`);
+      await views(other).getByRole("link", { name: "Search" }).waitFor();
       await page.getByRole("button", { name: "Sign out" }).click();
-      await heading(page).waitFor();
-      assert.ok(!page.url().includes("secret"));
+      for (const left of [page, other]) {
+        await heading(left).waitFor();
+        assert.ok(!left.url().includes("secret"));
+        assert.equal(await left.evaluate(() => sessionStorage.length), 0);
+      }
+    }),
+  );
+
+  test(
+    "asks again after a reload when the session has ended meanwhile, and not because the service is away",
+    at(
+      async (visit) => {
+        const page = await signedIn(visit);
+        await page.route("**/api/auth/me", (route) => route.fulfill({ status: 503, json: { error: "busy" } }), { times: 1 });
+        await page.reload();
+        await page.getByRole("button", { name: "Try again" }).click();
+        await views(page).getByRole("link", { name: "Search" }).waitFor();
+        await page.evaluate(async () => {
+          const headers = JSON.parse(sessionStorage.getItem("threat-memory.session"));
+          await fetch("/api/auth/logout", { method: "POST", headers });
+        });
+        await page.reload();
+        await heading(page).waitFor();
+        assert.equal(await page.evaluate(() => sessionStorage.length), 0);
+      },
+      { expected: [/status of (401|503)/] },
+    ),
+  );
+
+  test(
+    "takes the sign-in of another tab when the session has ended",
+    at(async (visit) => {
+      const { service } = visit;
+      const user = { email: "second@example.com", role: "viewer", password: PASSWORD };
+      await service.ask("POST", "/api/admin/users", user);
+      const page = await signedIn(visit, "", user);
+      const { users } = await service.ask("GET", "/api/admin/users");
+      const { id } = users.find(({ email }) => email === user.email);
+      await service.ask("PATCH", `/api/admin/users/${id}`, { password: "a third long password" });
+      const other = await visit.tab();
+      await other.goto(`${service.base}/console`);
+      await enter(other, { email: user.email, password: "a third long password" });
+      await views(other).getByRole("link", { name: "Search" }).waitFor();
+      await page.getByLabel("Question").fill("anything");
+      await page.getByLabel("Question").press("Enter");
+      await page.getByText("0 nodes").waitFor();
+      assert.equal(await page.getByRole("dialog").count(), 0);
     }),
   );
 
@@ -165,7 +243,7 @@ describe("the console", () => {
           route.fulfill({ status: 429, headers: { "retry-after": "90" }, json: { error: "rate limit exceeded" } }),
         );
         await page.goto(`${service.base}/console`);
-        await page.getByText("Each tab signs in for itself.").waitFor();
+        await page.getByText("One sign-in serves all tabs.").waitFor();
         await enter(page);
         await page.getByText("Too many failed attempts for this address. Try again in 1 min 30 s.").waitFor();
       },
@@ -193,5 +271,6 @@ describe("server.console = false", () => {
     const answer = await held.service.send("GET", "/console", undefined, { headers: { accept: "text/html" } });
     assert.equal(answer.status, 404);
     assert.equal((await held.service.send("GET", "/health")).status, 200);
+    assert.match(held.service.said.join(""), /^The console is off \(server\.console\).*\/docs$/m);
   });
 });

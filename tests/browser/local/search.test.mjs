@@ -25,6 +25,19 @@ describe("an empty memory", () => {
   const at = (work) => () => visiting(held.service, {}, work);
 
   test(
+    "takes a long question whole, and says when it is too long",
+    at(async (visit) => {
+      visit.expected = [/status of 422/];
+      const page = await visit.open("/#/search", "Search");
+      const long = "word ".repeat(300).trim();
+      await question(page).fill(long);
+      await question(page).press("Enter");
+      await page.getByRole("alert").getByText(/1000 characters/).waitFor();
+      assert.equal(await question(page).inputValue(), long);
+    }),
+  );
+
+  test(
     "says what to do, before and after a question",
     at(async (visit) => {
       const page = await visit.open("/#/search", "Search");

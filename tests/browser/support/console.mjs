@@ -30,7 +30,7 @@ export async function enter(page, { email, password } = ADMIN) {
   await page.getByRole("button", { name: "Sign in", exact: true }).click();
 }
 
-/** Opens a view as somebody. The credential is in the memory of the page, so each page has to sign in. */
+/** Opens a view as somebody, in the first tab of a browser session. */
 export async function signedIn(visit, path = "", user = ADMIN) {
   const { page } = visit;
   await page.goto(`${visit.service.base}/console${path}`);
