@@ -10,6 +10,23 @@ const MIN_WORDS: usize = 4;
 /// How ATT&CK cites its sources within a text.
 const CITATION: &str = "(Citation:";
 
+/// How the proof of a relationship begins that MISP states in its structure: where it stands. What somebody wrote about it
+/// follows after a colon.
+const PLACES: [&str; 3] = [
+    "MISP object reference ",
+    "MISP galaxy cluster on attribute ",
+    "MISP attribute ",
+];
+
+/// What somebody wrote in the proof of a relationship. Where the source states it is for those who check it, and speaks
+/// for no search result.
+pub fn written_in(proof: &str) -> &str {
+    if PLACES.iter().any(|place| proof.starts_with(place)) {
+        return proof.split_once(": ").map_or("", |(_, comment)| comment);
+    }
+    proof
+}
+
 /// The text of a passage: plain, without citations, with links reduced to their words; `None` for one that is too short
 /// to say anything.
 pub fn passage_of(text: &str) -> Option<String> {
@@ -80,6 +97,23 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn where_misp_states_a_relationship_is_no_passage() {
+        let place = "MISP object reference a16f of file 7c0e";
+        for (proof, written) in [
+            (place.to_owned(), ""),
+            ("MISP galaxy cluster on attribute 7c0e".to_owned(), ""),
+            ("MISP attribute 7c0e".to_owned(), ""),
+            (
+                format!("{place}: seen at night: twice"),
+                "seen at night: twice",
+            ),
+            ("Sandworm used it: often".to_owned(), "Sandworm used it: often"),
+        ] {
+            assert_eq!(written_in(&proof), written);
+        }
+    }
 
     #[test]
     fn citations_and_addresses_are_left_out() {

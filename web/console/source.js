@@ -3,6 +3,7 @@
 import { el, fill, uniqueId } from "../lib/dom.js";
 import { count } from "../lib/format.js";
 import { plain } from "../lib/markdown.js";
+import { typeName } from "../lib/nouns.js";
 import { badge, button, choice, download, joined, tlp } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 import { understood } from "../lib/why.js";
@@ -43,7 +44,7 @@ export function hostedSource(api) {
       choicesFilter("node_type", "Types", TYPES, params),
       textFilter("source", "Source", sources, params),
       ...periodFilters([["since", "Entered since"], ["until", "Entered until"]], params),
-      leastFilter("min_confidence", "Least confidence, %", params),
+      leastFilter("min_confidence", "Lowest confidence (%)", params),
     ],
     search: async (asked, signal) => {
       const answer = await found(api, asked, signal);
@@ -85,7 +86,7 @@ async function found(api, { mode, ...rest }, signal) {
 }
 
 const FACETS = [
-  { id: "type", title: "Type", of: (result) => result.type },
+  { id: "type", title: "Type", of: (result) => result.type, label: typeName },
   { id: "tlp", title: "TLP", of: (result) => result.tlp, label: (level) => level.replace("TLP:", "") },
 ];
 
@@ -103,7 +104,7 @@ function resultOf(node) {
     tlp: node.tlp,
     source: node.source,
     badges: [
-      badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
+      badge(typeName(node.node_type), `type-${node.node_type}`), tlp(node.tlp),
       node.status !== "active" && badge(node.status, "warn"),
     ].filter(Boolean),
     confidence: node.confidence,

@@ -25,7 +25,7 @@ import { el, fill, uniqueId } from "./dom.js";
  * @property {boolean} returned Whether the user came back to this view. What `show` resolves after is then scrolled to
  *   where it was left.
  * @property {(text: string) => void} name Names what is shown, for the title of the window.
- * @property {(text: string, kind?: "good"|"bad") => void} notify Tells the user, for a few seconds.
+ * @property {(text: string, kind?: "good"|"warn"|"bad") => void} notify Tells the user, for a few seconds.
  * @property {(guard: (() => boolean|string)|null) => void} guard While set, it is asked before the view is left. If it
  *   answers `true` or a question, the user is asked too.
  */

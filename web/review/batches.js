@@ -13,7 +13,7 @@ const STATES = [["", "Any"], "pulling", "review", "failed", "committed"];
 
 /** Shows the batches, filtered by feed and state. */
 export function showBatches(api, panel, at, known) {
-  const feeds = [["", "All, and uploads"], ...[...known.values()].map((feed) => [feed.id, feed.name])];
+  const feeds = [["", "All feeds and uploads"], ...[...known.values()].map((feed) => [feed.id, feed.name])];
   const feed = choice(feeds, at.params.get("feed") ?? "", { onchange: () => load(0) });
   const status = choice(STATES, at.params.get("status") ?? "", { onchange: () => load(0) });
   const list = el("div.stack");

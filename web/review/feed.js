@@ -56,9 +56,9 @@ function card(api, at, feed, known) {
   const root = el("article.card", { "aria-label": feed.name });
   const draw = () => fill(root, described(feed), outcome, clock, el("div.row.feed-actions", {},
     button("Pull now", pullNow, { disabled: !feed.enabled,
-      title: feed.enabled ? null : "The feed is switched off." }),
+      title: feed.enabled ? null : "The feed is switched off: “Change …” switches it on." }),
     button("Change …", change),
-    el("a", { href: linkTo("feeds", { tab: "batches", feed: feed.id }) }, "Its batches")));
+    el("a", { href: linkTo("feeds", { tab: "batches", feed: feed.id }) }, "Batches of this feed")));
   const outcome = el("div.feed-outcome", { role: "status" });
   const clock = el("p.muted", { "aria-hidden": "true", hidden: true });
   const pullNow = async () => {
@@ -152,7 +152,7 @@ function feedForm(api, at, feed, done, cancel) {
     field("Name", el("input", { name: "name", required: true, value: feed?.name ?? "", autocomplete: "off" })),
     url,
     el("div.grid", {},
-      field("Marking of what states none",
+      field("Marking for objects that have none",
         choice(levels, feed?.default_tlp ?? "", { name: "default_tlp", required: true })),
       field("Redistribution", choice(terms, feed?.redistribution_state ?? "",
         { name: "redistribution_state", required: true }))),

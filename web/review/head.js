@@ -14,7 +14,7 @@ export function batchTitle(batch, feed) {
     feed ? el("a", { href: linkTo("feeds", { tab: "batches", feed: feed.id }) }, feed.name)
       : el("strong", {}, kindOf(batch)),
     tlp(batch.default_tlp), feed && feed.redistribution_state !== "allowed"
-      && badge(feed.redistribution_state.replace("_", " "), "warn", "What it brings never leaves in an export."),
+      && badge(feed.redistribution_state.replace("_", " "), "warn", "What this feed brings never leaves in an export."),
   ];
 }
 
@@ -54,7 +54,8 @@ export function commitResult(results, nameOf) {
     ? `${count(results.remaining, "item is", "items are")} still to be decided or committed.`
     : "Nothing is left to decide.";
   const done = [["nodes_created", "node created", "nodes created"], ["nodes_updated", "node updated", "nodes updated"],
-    ["edges_created", "edge created", "edges created"], ["edges_updated", "edge updated", "edges updated"],
+    ["edges_created", "relationship created", "relationships created"],
+    ["edges_updated", "relationship updated", "relationships updated"],
     ["evidence_created", "evidence record"], ["already_committed", "committed before", "committed before"]]
     .filter(([key]) => results[key] > 0).map(([key, ...words]) => count(results[key], ...words)).join(", ");
   return el("div.notice", { class: results.committed > 0 ? "good" : "warn" },

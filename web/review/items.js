@@ -56,7 +56,7 @@ class ItemReview {
       this.size = Number(sizes.value);
       this.#begin();
     } });
-    this.list = this.frame.list("Items", field("A page", sizes));
+    this.list = this.frame.list("Items", field("Per page", sizes));
     this.pulling = el("span.muted", { role: "status" });
     this.resume = this.frame.button("Resume", () => this.#resume());
     this.commit = this.frame.button("Commit", () => this.#commit(null), { class: "primary" });
@@ -177,7 +177,7 @@ class ItemReview {
         el("div.decision-title", {}, badge(item.stix_type), el("h3", { id: name }, this.#title(item)),
           item.change === "update" && badge("update", "accent", "A newer version of what is stored or staged."),
           part.stateBadge(item.status), part.remarked(item)),
-        part.facts(["modified ", when(item.modified)], isUnmarked && "unmarked: the default is proposed"),
+        part.facts(["modified ", when(item.modified)], isUnmarked && "without a marking: the feed's is proposed"),
         part.warnings(item.warnings.filter((text) => !text.startsWith(UNMARKED))), part.candidates(row),
         row.kept.details),
       el("div.decision-side", {},
@@ -244,7 +244,7 @@ class ItemReview {
       return;
     }
     const many = items?.length ?? this.batch.accepted;
-    const text = el("p", {}, count(many, "item becomes a node or an edge.", "items become nodes and edges."),
+    const text = el("p", {}, count(many, "item becomes a node or a relationship.", "items become nodes and relationships."),
       pending > 0 && ` ${count(pending, "is", "are")} still pending: the commit approves what it names.`);
     const buttons = [["", "Cancel"], ["commit", "Commit", "primary"]];
     if (await ask("Commit?", text, buttons, this.at.signal) !== "commit") return;

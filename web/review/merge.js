@@ -3,6 +3,7 @@
 import { isAbort } from "../lib/client.js";
 import { el, fill, uniqueId } from "../lib/dom.js";
 import { plain } from "../lib/markdown.js";
+import { typeName } from "../lib/nouns.js";
 import { ask, button, field, tlp } from "../lib/parts.js";
 import { failure } from "../lib/shell.js";
 import { matchOf, namesakes } from "./row.js";
@@ -42,7 +43,7 @@ function target(node, group, checked) {
   const told = plain(description);
   const text = told.length > WORDS ? `${told.slice(0, WORDS)} …` : told;
   return el("label.target", {}, el("input", { type: "radio", name: group, value: id, checked, required: true }),
-    el("span", {}, el("strong", {}, name), " ", el("span.muted", {}, `${type} · ${note}`), " ", level && tlp(level),
+    el("span", {}, el("strong", {}, name), " ", el("span.muted", {}, `${typeName(type)} · ${note}`), " ", level && tlp(level),
       el("br"), el("span.muted.target-more", {}, [...ids, source, text].filter(Boolean).map((fact) =>
         [el("bdi", {}, String(fact)), " · "]), el("code", { title: id }, id.slice(0, 8)))));
 }
@@ -73,7 +74,7 @@ function finder(api, entity, at, known, draw) {
       }
       draw();
       const others = results.length - fitting.length;
-      fill(said, `${fitting.length} of type ${entity.node_type} found`,
+      fill(said, `${fitting.length} of type ${typeName(entity.node_type)} found`,
         others > 0 && `; ${others} of other types left out`, ".");
     } catch (error) {
       if (!isAbort(error)) fill(said, failure(error));

@@ -1,7 +1,9 @@
 // What a row of a list of decisions is built of.
 
+import { sentence } from "../lib/client.js";
 import { el } from "../lib/dom.js";
 import { percent } from "../lib/format.js";
+import { typeName, warningText } from "../lib/nouns.js";
 import { badge, button, choice, tlp } from "../lib/parts.js";
 import { linkTo } from "../lib/shell.js";
 
@@ -77,7 +79,7 @@ export function common(items) {
 export function warnings(texts) {
   if (texts.length === 0) return null;
   return el("ul.warnings", {}, [...texts].sort((a, b) => isSensitive(b) - isSensitive(a)).map((text) =>
-    el("li", { class: isSensitive(text) ? "sensitive" : "" }, text)));
+    el("li", { class: isSensitive(text) ? "sensitive" : "" }, sentence(warningText(text)))));
 }
 
 const MATCHES = { id: "same identifier", name: "same name", alias: "an alias", semantic: "similar meaning" };
@@ -95,7 +97,7 @@ export function candidates(row, { merge, compare } = {}) {
   const isOpen = merge && !isLocked(row.item);
   return el("div.candidates", {}, el("span.muted", {}, "May be the same as "), el("ul", {}, found.map((node) =>
     el("li", {}, el("a", { href: linkTo("node", { id: node.node_id }) }, node.name), " ",
-      el("span.muted", {}, `${node.node_type} · ${matchOf(node)}`,
+      el("span.muted", {}, `${typeName(node.node_type)} · ${matchOf(node)}`,
         twins.has(node) && [" · ", el("code", { title: node.node_id }, node.node_id.slice(0, 8))]),
       isOpen && !twins.has(node) && row.item.merge_target_id !== node.node_id && [" ",
         button("Merge into it", () => merge(row, node), { class: "link", "data-act": `merge-${node.node_id}` })]))),

@@ -2,6 +2,7 @@
 
 import { debounced, el, fill } from "../lib/dom.js";
 import { count, number, percent } from "../lib/format.js";
+import { reasonText, sourceName, typeName } from "../lib/nouns.js";
 import { ask, badge, button, choice, field, when } from "../lib/parts.js";
 import { emptiness, linkTo } from "../lib/shell.js";
 import { forgetRead } from "./draft.js";
@@ -59,7 +60,7 @@ class Review {
       this.#filter({});
     } });
     const list = this.entities.length === 0 ? this.#nothing()
-      : this.frame.list("Entities", el("div.grow", {}, field("Filter", text)), field("A page", size));
+      : this.frame.list("Entities", el("div.grow", {}, field("Filter", text)), field("Per page", size));
     this.commit = this.frame.button("Commit …", () => this.#commit(), { class: "primary" });
     const { session_id: session } = this.batch;
     fill(this.frame.actions,
@@ -73,7 +74,7 @@ class Review {
   }
 
   #nothing() {
-    const title = this.batch.status === "committed" ? "Nothing of this batch is left" : "The text names nothing known";
+    const title = this.batch.status === "committed" ? "Everything in this batch is decided" : "Nothing was found in this text";
     return emptiness(title, el("a", { href: linkTo("review"), onclick: forgetRead }, "Read another text"), ".");
   }
 
@@ -93,7 +94,7 @@ class Review {
     const { batch } = this;
     this.#common = part.common(this.entities);
     fill(this.frame.title, badge(batch.status, batch.status === "open" ? "accent" : "good"),
-      el("span", {}, batch.source_type.replace("_", " ")), batch.session_id && badge(`session ${batch.session_id}`),
+      el("span", {}, sourceName(batch.source_type)), batch.session_id && badge(`session ${batch.session_id}`),
       el("span.muted", {}, "read ", when(batch.created_at),
         batch.committed_at && [", committed ", when(batch.committed_at)]));
     fill(this.frame.about, summary(batch.summary),
@@ -119,7 +120,7 @@ class Review {
     const words = this.text.toLowerCase();
     const ordered = [...this.entities].sort((a, b) => part.hasDualUse(a) - part.hasDualUse(b));
     return ordered.filter((entity) => this.#isOfState(entity)
-      && `${entity.name}\n${entity.node_type}\n${entity.extraction_reasoning}`.toLowerCase().includes(words));
+      && `${entity.name}\n${entity.node_type}\n${typeName(entity.node_type)}\n${entity.extraction_reasoning}`.toLowerCase().includes(words));
   }
 
   #drawList() {
@@ -139,13 +140,13 @@ class Review {
       "aria-pressed": String(entity.status === "merged") });
     return [
       el("div.decision-main", {},
-        el("div.decision-title", {}, badge(entity.node_type, `type-${entity.node_type}`),
+        el("div.decision-title", {}, badge(typeName(entity.node_type), `type-${entity.node_type}`),
           el("h3", { id: name, class: entity.node_type === "ioc" ? "mono" : "" }, entity.name),
           part.sensitive(entity), part.dualUse(entity), part.stateBadge(part.stateOf(entity)), part.remarked(entity)),
         entity.description && el("p", {}, entity.description),
-        part.facts(`confidence ${percent(entity.proposed_confidence)}`, entity.extraction_reasoning,
+        part.facts(`confidence ${percent(entity.proposed_confidence)}`, reasonText(entity.extraction_reasoning),
           entity.node_id && el("a", { href: linkTo("node", { id: entity.node_id }) }, "open the node")),
-        target && el("p", {}, "Is to be merged into ",
+        target && el("p", {}, "Will be merged into ",
           el("a", { href: linkTo("node", { id: target }) }, this.#nameOf(entity, target))),
         part.warnings(entity.warnings.filter((text) => !this.#common.includes(text))),
         part.candidates(row, { merge: (of, node) => this.#mergeInto(of, node), compare: (of) => this.#merge(of) })),
@@ -240,8 +241,10 @@ class Review {
 
 function summary(found) {
   return part.facts(`${count(found.total_parsed, ...ENTITIES)} found`, `${number(found.total_to_add)} new`,
-    `${number(found.total_to_update)} known by name`, `${number(found.duplicates)} with a likeness`,
-    `${number(found.missing_tlp)} unmarked`, `${number(found.sensitive_warns)} sensitive`);
+    found.total_to_update > 0 && `${number(found.total_to_update)} known already`,
+    found.duplicates > 0 && `${number(found.duplicates)} like a known node`,
+    found.missing_tlp > 0 && `${number(found.missing_tlp)} without a marking`,
+    found.sensitive_warns > 0 && `${number(found.sensitive_warns)} with a sensitivity warning`);
 }
 
 function committed(results) {

@@ -9,9 +9,9 @@ import { form, valuesOf } from "./form.js";
 import { LEVELS } from "./row.js";
 import { showBatch } from "./staging.js";
 
-const SOURCES = [["manual_text", "Text"], ["analyst_report", "Analyst's report"], ["osint_feed", "Open source"],
+const SOURCES = [["manual_text", "Text"], ["analyst_report", "Analyst's report"], ["osint_feed", "Open source (OSINT)"],
   ["incident_writeup", "Incident report"], ["chat", "Chat"]];
-const MODES = [["review", "Stage everything for review"], ["auto", "Commit at once, except what is sensitive"]];
+const MODES = [["review", "Stage everything for review"], ["auto", "Commit at once what needs no review"]];
 
 /** Batches that this page has made, with the time: the API has no list of them. */
 const recent = new Map();
@@ -32,7 +32,7 @@ function reader(api, at) {
     value: at.params.get("session") ?? values.session_id ?? "" });
   const confidence = el("input", { name: "default_confidence", type: "number", min: 0, max: 1, step: "any",
     value: values.default_confidence ?? "" });
-  const levels = [["", "As the text states, else AMBER"], ...LEVELS];
+  const levels = [["", "As the text states, otherwise TLP:AMBER"], ...LEVELS];
   const read = batch && readBefore(batch, text);
   const content = [
     el("h2", {}, "Read a text"),
@@ -41,9 +41,9 @@ function reader(api, at) {
     el("div.grid.roomy", {},
       field("Kind of text", choice(SOURCES, values.source_type ?? "manual_text", { name: "source_type" })),
       field("Marking", choice(levels, values.default_tlp, { name: "default_tlp" })),
-      field("Session", session, "Texts of one session and marking share a batch, for example a case number."),
-      field("Confidence", confidence, "0 to 1; from the extractor if empty."),
-      field("Afterwards", choice(MODES, values.ingest_mode ?? "review", { name: "ingest_mode" }))),
+      field("Session", session, "A name of your choice, such as a case number: texts with the same one and the same marking share a batch."),
+      field("Confidence", confidence, "0 to 1. If empty, as sure as the extractor is."),
+      field("What happens then", choice(MODES, values.ingest_mode ?? "review", { name: "ingest_mode" }))),
     el("div.actions", {}, el("button.primary", { type: "submit" }, "Find the entities")),
   ];
   const keep = (event) => {
@@ -56,7 +56,8 @@ function reader(api, at) {
     const answer = await api.preview(body, { signal: at.signal });
     const found = count(answer.entities.length, "entity", "entities");
     const written = answer.entities.filter((entity) => entity.node_id).length;
-    at.notify(answer.auto_ingest ? `${found} found, ${written} committed.` : `${found} found.`);
+    const said = answer.auto_ingest ? `${found} found, ${written} committed.` : `${found} found.`;
+    at.notify(said, answer.entities.length > 0 ? "good" : "warn");
     recent.set(answer.batch_id, new Date().toISOString());
     if (answer.entities.length > 0) keepDraft(drafted().values, answer.batch_id);
     at.go("review", { batch: answer.batch_id });

@@ -9,15 +9,15 @@ import { LEVELS } from "./row.js";
 
 /** Shows the form. */
 export function showUpload(api, panel, at, known) {
-  const feeds = [["", "None"], ...[...known.values()].map((feed) => [feed.id, feed.name])];
+  const feeds = [["", "No feed"], ...[...known.values()].map((feed) => [feed.id, feed.name])];
   const content = [
     el("h2", {}, "Upload a bundle"),
     el("p", {}, "The objects of a STIX 2.1 bundle are staged for review. Nothing becomes a node before a commit."),
     field("File", el("input", { type: "file", name: "bundle", required: true, accept: ".json,application/json" })),
     el("div.grid", {},
-      field("As if from the feed", choice(feeds, at.params.get("feed") ?? "", { name: "feed_source_id" }),
-        "Its marking and its terms of redistribution apply."),
-      field("Marking of what states none", choice([["", "Of the feed, or else TLP:GREEN"], ...LEVELS], "",
+      field("Feed", choice(feeds, at.params.get("feed") ?? "", { name: "feed_source_id" }),
+        "If the bundle comes from a registered feed: the feed's marking and terms of redistribution then apply."),
+      field("Marking for objects that have none", choice([["", "The feed's, otherwise TLP:GREEN"], ...LEVELS], "",
         { name: "default_tlp" }))),
     el("div.actions", {}, el("button.primary", { type: "submit" }, "Stage the bundle")),
   ];
@@ -27,7 +27,8 @@ export function showUpload(api, panel, at, known) {
       if (data.get(name)) upload[name] = data.get(name);
     }
     const { batch } = await api.uploadBundle(upload, { signal: at.signal });
-    at.notify(`${count(batch.item_count, "item")} staged.`);
+    if (batch.item_count > 0) at.notify(`${count(batch.item_count, "item")} staged for review.`);
+    else at.notify("Nothing was staged: the bundle holds nothing new that can become a node.", "warn");
     at.go("batch", { id: batch.id });
   }));
 }

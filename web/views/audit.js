@@ -125,7 +125,7 @@ const OUTCOMES = { failure: "warn", denied: "bad" };
 /** What is shown first of an entry's metadata. */
 const TELLING = ["query", "reason"];
 
-const callerOf = (entry) => entry.user_email ?? (entry.user_id ? `User ${entry.user_id}` : "nobody");
+const callerOf = (entry) => entry.user_email ?? (entry.user_id ? `User ${entry.user_id}` : "no user");
 
 function entryTable(entries, filter, at) {
   const time = ({ created_at: at }) => el("time.nowrap", { datetime: at }, moment(at));

@@ -5,6 +5,7 @@ import { el, fill } from "../lib/dom.js";
 import { count, moment, number, percent } from "../lib/format.js";
 import { plain } from "../lib/markdown.js";
 import { marked } from "../lib/marks.js";
+import { propertyName, sourceName, typeName } from "../lib/nouns.js";
 import { badge, button, facts, joined, tlp, when } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 
@@ -58,18 +59,18 @@ function head(node, at) {
     );
   });
   return el("section.card.node-head", {},
-    el("div.row", {}, badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
+    el("div.row", {}, badge(typeName(node.node_type), `type-${node.node_type}`), tlp(node.tlp),
       node.status !== "active" && badge(node.status, "bad")),
     el("h2", {}, node.name),
     names.length > 0 && cut(names, el("p.muted.pre"), (shown) => ["Also known as ", joined(shown)]),
     node.description && el("div", {}, long(plain(node.description))),
     facts([
       ["Confidence", percent(node.confidence)],
-      ["Source", [el("bdi", {}, node.source), ` (${node.source_type})`]],
+      ["Source", [el("bdi", {}, node.source), ` (${sourceName(node.source_type)})`]],
       ["Ingested", when(node.ingested_at)],
       ["Id", el("code", {}, node.id)],
       ...Object.entries(names.length > 0 ? others : node.properties).filter(isTelling)
-        .map(([name, value]) => [labelOf(name), valueOf(value)]),
+        .map(([name, value]) => [propertyName(name), valueOf(value)]),
     ]),
     el("div.row", {},
       el("a.button", { href: linkTo("graph", { around: node.id }) }, "Show in the graph"),
@@ -102,16 +103,8 @@ function moreOf(text, place, draw) {
   return more;
 }
 
-const LABELS = { stix_id: "STIX id", stix_type: "STIX type", external_ids: "External ids", url: "URL", cvss: "CVSS" };
-
 /** Whether a property says something: a flag of MITRE or STIX does so only if it is set. */
 const isTelling = ([name, value]) => value !== false || !/^(?:x_.*|revoked|defanged)$/.test(name);
-
-function labelOf(name) {
-  if (Object.hasOwn(LABELS, name)) return LABELS[name];
-  const words = name.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
 
 /** A property as one reads it. Nothing but a web address becomes a link. */
 function valueOf(value) {
@@ -162,14 +155,14 @@ function relationships(api, found, query, at) {
     }
   };
   const draw = () => {
-    fill(total, more ? `the first ${number(loaded.length)}` : number(loaded.length));
+    fill(total, more ? `the first ${number(loaded.length)}` : loaded.length > 0 && number(loaded.length));
     fill(list, groupsOf(loaded).map(group));
     next.hidden = !more;
   };
   draw();
   return el("section.card", {}, el("h2", {}, "Relationships ", total),
     loaded.length === 0
-      ? el("p.muted", {}, "None yet. They come with STIX bundles, reports and approved items of feeds.") : list,
+      ? el("p.muted", {}, "No source that this workspace may see relates it to another node.") : list,
     problem, next);
 }
 
@@ -190,17 +183,18 @@ function group({ direction, type, entries }) {
   return el("div", {}, el("h3", {}, title, el("span.muted", {}, ` ${number(entries.length)}`)),
     el("ul.ends", {}, entries.map(({ node, confidence }) => el("li", {},
       el("a", { href: linkTo("node", { id: node.id }) }, node.name),
-      el("span.row", {}, badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
+      el("span.row", {}, badge(typeName(node.node_type), `type-${node.node_type}`), tlp(node.tlp),
         el("span.muted", { title: "Confidence of the relationship" }, percent(confidence)))))));
 }
 
 function evidence(api, found, query, at) {
   const words = [found.node.name, ...texts(found.node.properties.aliases)];
-  const shown = el("span.muted", {}, found.more_evidence && "the newest ", number(found.evidence.length));
+  const shown = el("span.muted", {}, found.more_evidence && "the newest ",
+    found.evidence.length > 0 && number(found.evidence.length));
   return el("section.card", {},
     el("h2", {}, "Evidence ", shown),
     found.evidence.length === 0
-      ? el("p.muted", {}, "None that this workspace may see.")
+      ? el("p.muted", {}, "There is no evidence that this workspace may see.")
       : el("div.records", {}, found.evidence.map((record) => recordOf(api, record, words, query, at))));
 }
 
@@ -220,7 +214,7 @@ function recordOf(api, record, words, query, at) {
   };
   const isChosen = record.id === at.params.get("evidence");
   return el("details", { open: isChosen, ontoggle: (event) => { if (event.target.open && wanted) load(); } },
-    el("summary", {}, el("span.row", {}, badge(record.kind), el("strong", {}, record.title), tlp(record.tlp),
+    el("summary", {}, el("span.row", {}, badge(sourceName(record.kind)), el("strong", {}, record.title), tlp(record.tlp),
       el("span.muted", {}, el("bdi", {}, record.source), " · ", when(record.created_at)))),
     content);
 }

@@ -201,8 +201,8 @@ function today(tally, totals) {
     intents.length > 0 && [
       el("h3", {}, "By intent"),
       bars("Questions by intent", intents.map(([label, value]) => ({ label: worded(label), value })))],
-    el("h3", {}, "Latency"),
-    figures([["p50", ms(totals.p50_ms)], ["p95", ms(totals.p95_ms)], ["Average", ms(totals.avg_latency_ms)]]),
+    el("h3", {}, "Time to answer"),
+    figures([["Median", ms(totals.p50_ms)], ["95 % within", ms(totals.p95_ms)], ["Average", ms(totals.avg_latency_ms)]]),
     tally.count > 0 && latencies(tally.latencies),
   ];
 }
@@ -286,5 +286,5 @@ function service({ health, stats, at }, isLive) {
       ? ["none. ", soft("Without one, a synthesis has sources but no answer: "), configuration("choose one"), "."]
       : [health.llm_provider, llm && soft(` ${llm}`)]),
     fact("Governance", onOff(health.governance_enabled)),
-    fact("Personal data search", onOff(health.pii_enabled)));
+    fact("Search for personal data", onOff(health.pii_enabled)));
 }

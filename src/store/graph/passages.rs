@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::visibility::{parameters, sees_both};
 use crate::domain::error::DomainError;
-use crate::domain::passage::passage_of;
+use crate::domain::passage::{passage_of, written_in};
 use crate::domain::stix::object;
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{PassageRow, key, record, tlp, unpack};
@@ -143,7 +143,7 @@ impl Row {
     fn into_edge(self) -> Result<StoredEdge, DomainError> {
         let text = match &self.raw {
             Some(raw) => object::text(&unpack(raw)?, "description").and_then(passage_of),
-            None => self.proof.as_deref().and_then(passage_of),
+            None => self.proof.as_deref().map(written_in).and_then(passage_of),
         };
         Ok(StoredEdge {
             id: key(&self.id)?,

@@ -167,3 +167,55 @@ fn excerpts_and_notes_speak_for_their_node_to_those_who_may_see_them() {
         app.stop().await;
     });
 }
+
+/// An event whose file is referred to with a comment that somebody wrote, or without one.
+fn misp_event(comment: &str) -> Value {
+    let hash = "5d0e".repeat(16);
+    let common = json!({"distribution": "5", "timestamp": "1714560000", "to_ids": true});
+    let attribute = |uuid: &str, kind: &str, value: &str| {
+        let own = json!({"uuid": uuid, "type": kind, "category": "Network activity", "value": value});
+        with(common.clone(), own)
+    };
+    let (file, address) = (
+        "5f0f2b7e-1111-4222-8333-444455550010",
+        "5f0f2b7e-1111-4222-8333-444455550001",
+    );
+    json!({"Event": {"uuid": "5f0f2b7e-1111-4222-8333-444455556666", "info": "A wave of mail", "distribution": "1",
+        "timestamp": "1714560000", "Attribute": [attribute(address, "ip-dst", "203.0.113.77")],
+        "Object": [{"uuid": file, "name": "file", "distribution": "5",
+            "Attribute": [attribute("5f0f2b7e-1111-4222-8333-444455550011", "sha256", &hash)],
+            "ObjectReference": [{"uuid": "5f0f2b7e-1111-4222-8333-444455550020", "object_uuid": file,
+                "referenced_uuid": address, "relationship_type": "communicates-with", "comment": comment}]}]}})
+}
+
+#[test]
+fn where_misp_states_a_relationship_is_quoted_by_no_result() {
+    run(async {
+        let app = TestApp::shared().await;
+        for (name, comment, quoted) in [
+            ("Silent", "", json!([])),
+            (
+                "Telling",
+                "called home every night at three",
+                json!(["called home every night at three"]),
+            ),
+        ] {
+            let client = app.workspace(name).await;
+            let body = json!({"event": misp_event(comment)});
+            client.post("/api/ingest/misp", &body).await.expect(201).await;
+            let answer = client
+                .get("/api/recall/search?q=203.0.113.77&explain=true")
+                .await
+                .expect(200)
+                .await;
+            let passages = answer["results"][0]["why"]["passages"].as_array();
+            let texts: Vec<&Value> = passages
+                .into_iter()
+                .flatten()
+                .map(|passage| &passage["text"])
+                .collect();
+            assert_eq!(json!(texts), quoted, "{comment}");
+        }
+        app.stop().await;
+    });
+}

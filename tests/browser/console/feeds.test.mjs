@@ -31,7 +31,7 @@ describe("feeds", () => {
         await page.getByLabel("Name", { exact: true }).fill("A sector's feed");
         const address = page.getByLabel("URL of the collection's objects");
         await address.fill("https://elsewhere.example.org/collections/1/objects/");
-        await page.getByLabel("Marking of what states none").selectOption("TLP:GREEN");
+        await page.getByLabel("Marking for objects that have none").selectOption("TLP:GREEN");
         await page.getByLabel("Redistribution").selectOption("internal_only");
         await page.getByRole("button", { name: "Register", exact: true }).click();
         await page

@@ -58,7 +58,7 @@ describe("the console with a provider", () => {
     }
   }
 
-  test("lets in whom the provider vouches for, and keeps nothing", () =>
+  test("lets in whom the provider vouches for, and keeps the token for the browser session only", () =>
     visiting(async (visit) => {
       const window = await asked(visit);
       await accessible(visit.page, "the sign-in with a provider");
@@ -67,8 +67,12 @@ describe("the console with a provider", () => {
       await closed;
       await visit.page.getByRole("banner").getByText(USER).waitFor();
       assert.deepEqual(await visit.context.cookies(), []);
-      const kept = await visit.page.evaluate(() => [localStorage.length, sessionStorage.length, location.search]);
-      assert.deepEqual(kept, [0, 0, ""]);
+      const kept = await visit.page.evaluate(() => [
+        localStorage.length,
+        Object.keys(sessionStorage),
+        location.search,
+      ]);
+      assert.deepEqual(kept, [0, ["threat-memory.session"], ""]);
     }));
 
   test("says why it does not, and lets one try again", () =>

@@ -153,14 +153,14 @@ describe("a workspace with nodes", () => {
       await page.waitForURL(/node_type=ioc/);
       await settled(page);
       const types = results(page).locator(".badge[class*=type-]");
-      assert.deepEqual([...new Set(await types.allInnerTexts())], ["ioc"]);
+      assert.deepEqual([...new Set(await types.allInnerTexts())], ["indicator"]);
       const source = filters(page).getByLabel("Source", { exact: true });
       const suggested = page.locator("datalist option");
       assert.ok((await suggested.count()) > 0, "sources that were seen are suggested");
       await source.fill((await suggested.first().getAttribute("value")).toUpperCase());
       await filters(page).getByLabel("Entered since").fill("2020-01-01");
       await filters(page).getByLabel("Entered until").fill("2999-12-31");
-      await filters(page).getByLabel("Least confidence, %").fill("5");
+      await filters(page).getByLabel("Lowest confidence (%)").fill("5");
       await ask(page, "Sandworm Team");
       await page.waitForURL(/min_confidence=0\.05/);
       await filters(page).getByText("5 active").waitFor();
@@ -174,7 +174,7 @@ describe("a workspace with nodes", () => {
       await openFilters(page);
       assert.ok(await filters(page).getByLabel("Indicators", { exact: true }).isChecked());
       assert.equal(await filters(page).getByLabel("Entered until").inputValue(), "2999-12-31");
-      assert.equal(await filters(page).getByLabel("Least confidence, %").inputValue(), "5");
+      assert.equal(await filters(page).getByLabel("Lowest confidence (%)").inputValue(), "5");
       await filters(page).getByRole("button", { name: "Clear filters" }).press("Enter");
       await page.waitForURL((url) => !/node_type|source|since|until|min_confidence/.test(url.hash));
       assert.equal(await page.evaluate(() => document.activeElement.textContent), "Filters");
@@ -196,7 +196,7 @@ describe("a workspace with nodes", () => {
       await filters(page).getByLabel("Entered since").fill("2024-03-02");
       await filters(page).getByText("This is before “Entered since”.").waitFor();
       assert.equal(await filters(page).getByLabel("Entered until").getAttribute("aria-invalid"), "true");
-      await filters(page).getByLabel("Least confidence, %").fill("101");
+      await filters(page).getByLabel("Lowest confidence (%)").fill("101");
       await filters(page).getByText("A whole number from 0 to 100.").waitFor();
       await accessible(page, "filters that are wrong");
       await openFilters(page);
@@ -204,7 +204,7 @@ describe("a workspace with nodes", () => {
       assert.ok(await filters(page).getByLabel("Entered until").isVisible(), "what is wrong is shown");
       assert.deepEqual(asked, []);
       await filters(page).getByLabel("Entered since").fill("2024-03-01");
-      await filters(page).getByLabel("Least confidence, %").fill("100");
+      await filters(page).getByLabel("Lowest confidence (%)").fill("100");
       await page.getByRole("button", { name: "Search", exact: true }).click();
       await page.waitForURL(/since=2024-03-01.*until=2024-03-01.*min_confidence=1/);
       assert.equal(await filters(page).locator("[aria-invalid]").count(), 0);
