@@ -128,6 +128,21 @@ install_judges() {
     (cd tests/browser && npm ci)
 }
 
+# What reads the API descriptions as the authors of clients do. openapi-generator comes with its Java program.
+install_clients() {
+    install_packages java default-jre-headless
+    make_venv clients "openapi-generator-cli==7.26.0" "openapi-python-client==0.29.1" "urllib3>=2.7" "python-dateutil>=2.8.2" \
+        "pydantic>=2.11" "typing-extensions>=4.7.1"
+    mkdir -p target/clients
+    cp .ci/clients/package.json .ci/clients/package-lock.json target/clients
+    (cd target/clients && npm ci --ignore-scripts)
+}
+
+# The generators and linters of clients, and a generated client that does the tour of README.md.
+check_clients() {
+    target/clients-venv/bin/python .ci/clients/clients.py "$binary" --tools target/clients
+}
+
 # The tests, the demo and the feeds leave every bundle that they export here, for the conformance check.
 # Tests that need ../shared or a database server write here that they did not run.
 keep_records() {

@@ -67,14 +67,6 @@ def unlimited(body):
     return changed
 
 
-@schemathesis.serializer("application/toml")
-def toml(_, value):
-    """A text as it is, and anything else as JSON, which is no TOML."""
-    if isinstance(value, (bytes, str)):
-        return value if isinstance(value, bytes) else value.encode(errors="replace")
-    return json.dumps(value).encode()
-
-
 @schemathesis.hook
 def before_call(_, case, __):
     """Keeps a run from locking itself out."""

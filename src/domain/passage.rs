@@ -105,10 +105,7 @@ mod tests {
             (place.to_owned(), ""),
             ("MISP galaxy cluster on attribute 7c0e".to_owned(), ""),
             ("MISP attribute 7c0e".to_owned(), ""),
-            (
-                format!("{place}: seen at night: twice"),
-                "seen at night: twice",
-            ),
+            (format!("{place}: seen at night: twice"), "seen at night: twice"),
             ("Sandworm used it: often".to_owned(), "Sandworm used it: often"),
         ] {
             assert_eq!(written_in(&proof), written);

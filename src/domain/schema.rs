@@ -4,7 +4,7 @@
 //! round), so white space is spelt out here as the code trims it: the Unicode property White_Space.
 
 use serde_json::Value;
-use utoipa::openapi::schema::{AllOfBuilder, AnyOfBuilder, ObjectBuilder, SchemaType, Type};
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Ref, RefOr, Schema};
 
 /// White space, as part of a character class.
@@ -81,28 +81,24 @@ macro_rules! schema_of {
 }
 pub(crate) use schema_of;
 
-/// Schema of a body of the type with this name, of which at least one field must be there and not null.
-pub fn one_of_them(of: &str, fields: &[&str]) -> RefOr<Schema> {
-    let mut present = AnyOfBuilder::new();
-    for field in fields {
-        let stated = ObjectBuilder::new().schema_type(SchemaType::Array(vec![Type::String, Type::Boolean]));
-        let object = ObjectBuilder::new().schema_type(Type::Object);
-        present = present.item(object.property(*field, stated).required(*field));
-    }
+/// Schema of a body of the type with this name, of which at least one field must be there and not null. Which fields
+/// count is beyond what generators of clients read.
+pub fn one_of_them(of: &str) -> RefOr<Schema> {
+    let some = ObjectBuilder::new().schema_type(Type::Object);
     let whole = AllOfBuilder::new().item(Ref::from_schema_name(of));
-    whole.item(present).into()
+    whole.item(some.min_properties(Some(1))).into()
 }
 
 /// Declares a type that only stands for the schema of a body of which at least one field must be there.
 macro_rules! at_least_one {
-    ($(#[$meta:meta])* $name:ident, $of:ty, $fields:expr) => {
+    ($(#[$meta:meta])* $name:ident, $of:ty) => {
         $(#[$meta])*
         #[derive(Debug)]
         pub enum $name {}
 
         impl utoipa::PartialSchema for $name {
             fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
-                crate::domain::schema::one_of_them(&<$of as utoipa::ToSchema>::name(), &$fields)
+                crate::domain::schema::one_of_them(&<$of as utoipa::ToSchema>::name())
             }
         }
 

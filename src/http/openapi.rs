@@ -2,6 +2,7 @@
 //! follow from a rule, headers and examples are added here, once for all operations.
 
 mod example;
+pub(super) mod readable;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

@@ -200,3 +200,100 @@ fn resolved<'d>(document: &'d Value, value: &'d Value) -> &'d Value {
 pub fn is_open(operation: &Value) -> bool {
     operation["security"] == json!([])
 }
+
+/// Names that languages have themselves: generators rename what is called so, with a warning.
+const RESERVED: [&str; 10] = [
+    "Error",
+    "File",
+    "Interface",
+    "List",
+    "Map",
+    "Object",
+    "Set",
+    "String",
+    "Type",
+    "list",
+];
+
+/// The document is written in the forms that generators of clients and linters read (`.ci/clients`, which runs them).
+pub fn suits_generators(document: &Value) {
+    let mut schemas = 0;
+    visit_objects("", document, &mut |place, object| {
+        let of = |keyword: &str| object.get(keyword);
+        for (name, property) in of("properties").and_then(Value::as_object).into_iter().flatten() {
+            assert_ne!(property["type"], "null", "{place}: {name} may only be null");
+            schemas += 1;
+        }
+        if let Some(Value::Array(types)) = of("type") {
+            let types: Vec<&Value> = types.iter().filter(|one| *one != "null").collect();
+            assert_eq!(types.len(), 1, "{place} has several types");
+        }
+        for keyword in ["items", "additionalProperties"] {
+            assert_ne!(of(keyword), Some(&json!({})), "{place}: {keyword} says nothing");
+        }
+        assert!(of("allOf").is_none(), "{place}: what is composed is one object");
+        assert!(of("propertyNames").is_none(), "{place}: names are always texts");
+    });
+    assert!(schemas > 100, "{schemas}");
+    assert!(document["info"]["contact"].is_object());
+    let text = document.to_string();
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(
+            !RESERVED.contains(&name.as_str()),
+            "{name} is a word of a language"
+        );
+        let used = text.contains(&format!("\"#/components/schemas/{name}\""));
+        assert!(used, "{name} is not used");
+    }
+    for (method, path, operation) in operations(document) {
+        let place = format!("{method} {path}");
+        for part in ["operationId", "summary", "description"] {
+            let said = operation[part].as_str().unwrap_or_default();
+            assert!(!said.trim().is_empty(), "{place} has no {part}");
+            assert!(!RESERVED.contains(&said), "{place}: {said}");
+        }
+        assert!(operation["tags"][0].is_string(), "{place} has no tag");
+        let statuses: Vec<&String> = operation["responses"].as_object().unwrap().keys().collect();
+        let has = |start: char| statuses.iter().any(|status| status.starts_with(start));
+        assert!(
+            has('2') || statuses.iter().any(|status| *status == "default"),
+            "{place} never succeeds"
+        );
+        assert!(has('4'), "{place} never refuses");
+        for parameter in operation["parameters"].as_array().into_iter().flatten() {
+            states_its_default(&place, parameter);
+        }
+    }
+}
+
+/// What a client may leave out of a query, and what then holds, stands in the schema.
+fn states_its_default(place: &str, parameter: &Value) {
+    let (name, schema) = (parameter["name"].as_str().unwrap(), &parameter["schema"]);
+    let described = parameter["description"].as_str().unwrap_or_default();
+    let has_one =
+        ["limit", "offset"].contains(&name) || schema["type"] == "boolean" || described.contains("if absent");
+    if parameter["in"] == "query" && has_one {
+        assert!(!schema["default"].is_null(), "{place}: {name} has no default");
+    }
+}
+
+/// Visits every object of a document but its examples.
+fn visit_objects(place: &str, value: &Value, visit: &mut impl FnMut(&str, &serde_json::Map<String, Value>)) {
+    match value {
+        Value::Object(object) => {
+            visit(place, object);
+            for (name, part) in object {
+                let is_data = ["example", "examples", "default", "enum"].contains(&name.as_str());
+                if !is_data || place.ends_with("/properties") {
+                    visit_objects(&format!("{place}/{name}"), part, visit);
+                }
+            }
+        }
+        Value::Array(list) => {
+            for (at, part) in list.iter().enumerate() {
+                visit_objects(&format!("{place}/{at}"), part, visit);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

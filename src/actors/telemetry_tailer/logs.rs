@@ -32,7 +32,7 @@ pub struct LogPage {
 /// A line of the log; the line's other fields stand beside these.
 #[derive(ToSchema)]
 #[schema(example = json!({
-    "event": "request answered", "level": "info", "time": "2026-01-02T03:04:05.678901Z", "status": 200,
+    "event": "request answered", "level": "info", "time": "2026-01-02T03:04:05.678901Z",
 }))]
 #[allow(dead_code, reason = "describes the lines, which hold whatever was logged")]
 pub struct LogLine {

@@ -97,7 +97,7 @@ pub struct FeedChange {
 
 at_least_one! {
     /// A change of at least one field of a feed.
-    FeedChangeBody, FeedChange, ["name", "description", "enabled", "default_tlp", "redistribution_state"]
+    FeedChangeBody, FeedChange
 }
 
 impl FeedChange {

@@ -21,7 +21,7 @@ pub(super) fn batch_path(batch: Uuid) -> String {
 
 /// Body of every non-2xx response.
 #[derive(Serialize, utoipa::ToSchema)]
-#[schema(as = Error)]
+#[schema(as = ErrorAnswer)]
 pub(super) struct ErrorBody {
     /// What is wrong; for an invalid field, its path and the rule that it breaks.
     #[schema(example = "the request failed unexpectedly")]

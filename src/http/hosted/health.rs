@@ -38,7 +38,10 @@ pub(super) struct Docs;
 /// Whether the service runs.
 #[utoipa::path(
     get, path = "/health", tag = "Health", security(()),
-    responses((status = 200, description = "The service runs.", body = Health))
+    responses(
+        (status = 200, description = "The service runs.", body = Health),
+        (status = 400, description = "The request is no HTTP request that can be read."),
+    )
 )]
 async fn health() -> HttpResponse {
     HttpResponse::Ok().json(Health { status: "healthy" })
@@ -47,7 +50,10 @@ async fn health() -> HttpResponse {
 /// Whether the service runs, and its version.
 #[utoipa::path(
     get, path = "/api/health", tag = "Health", security(()),
-    responses((status = 200, description = "The service runs.", body = ApiHealth))
+    responses(
+        (status = 200, description = "The service runs.", body = ApiHealth),
+        (status = 400, description = "The request is no HTTP request that can be read."),
+    )
 )]
 async fn api_health() -> HttpResponse {
     HttpResponse::Ok().json(ApiHealth {

@@ -103,6 +103,7 @@ async fn providers(_: Public<OauthLimits>, state: web::Data<AppState>) -> HttpRe
             description = "To the provider, with state, nonce and PKCE (S256); the cookie is valid for 10 minutes",
             headers(("location" = String), ("set-cookie" = String))
         ),
+        (status = "default", description = "Any other answer is an error."),
         (status = 404, description = "There is no provider of this name"),
         (status = 502, description = "The provider failed"),
         (status = 504, description = "The provider did not answer in time"),
@@ -151,6 +152,7 @@ async fn begin(
         (status = 200, description = "Signed in; the cookie is cleared", body = LoginAnswer),
         (status = 400, description = "A parameter is missing, or the workspace must be chosen"),
         (status = 401, description = "The sign-in is refused"),
+        (status = "default", description = "Any other answer is an error."),
         (status = 404, description = "There is no provider of this name"),
         (status = 502, description = "The provider failed"),
         (status = 504, description = "The provider did not answer in time"),

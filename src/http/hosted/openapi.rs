@@ -14,7 +14,7 @@ use super::{
     admin, audit, auth, demo, feeds, health, ingest, nodes, oauth, operator, pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
-use crate::http::openapi::Conventions;
+use crate::http::openapi::{Conventions, readable};
 use crate::http::viewer::Viewer;
 
 /// What follows from a rule rather than from a handler.
@@ -37,8 +37,9 @@ const VIEWER: Viewer = Viewer {
 
 static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
     // Serializing a document of plain values can't fail.
-    let text = document().to_json().unwrap_or_default();
-    Document::new(text, "application/json")
+    let mut whole = serde_json::to_value(document()).unwrap_or_default();
+    readable::simplify(&mut whole);
+    Document::new(whole.to_string(), "application/json")
 });
 
 /// The frame of the document.
@@ -49,6 +50,7 @@ static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
         version = "1.0.0",
         description = "A memory for cyber threat intelligence: STIX 2.1 and other sources in, blended recall, validated \
                        STIX 2.1 out. Unknown fields of a body are ignored. Times are RFC 3339.",
+        contact(name = "The operator of this service"),
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     servers((url = "/", description = "This service")),

@@ -99,9 +99,10 @@ async fn submit(
     get,
     path = "/api/admin/pilot-requests",
     tag = "Administration",
+    operation_id = "list_pilot_requests",
     params(
-        ("limit" = Option<u32>, Query, description = "Number of requests", minimum = 1, maximum = 1000),
-        ("offset" = Option<u32>, Query, description = "Requests to skip", maximum = 1_000_000)
+        ("limit" = Option<u32>, Query, description = "Most requests; 100 if absent.", minimum = 1, maximum = 1000),
+        ("offset" = Option<u32>, Query, description = "Requests to skip; 0 if absent.", maximum = 1_000_000)
     ),
     responses((status = 200, description = "The requests", body = PilotRequestsAnswer))
 )]

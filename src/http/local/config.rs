@@ -92,13 +92,11 @@ impl From<ChangeOutcome> for Changed {
 ///
 /// All of them, or none if one is invalid. A secret given as `***` stays as it is, and a setting that is given the value
 /// in effect waits for nothing any more. Rules between settings, and of texts such as addresses, are not part of the
-/// schema; a broken one is answered with 422 and named. A body is read as JSON unless its type is `application/toml`.
+/// schema; a broken one is answered with 422 and named. A body of type `application/toml` is a configuration file; all others
+/// are read as JSON.
 #[utoipa::path(
     put, path = "/api/config", tag = "Settings", operation_id = "change_config",
-    request_body(content(
-        (ChangedSettings = "application/json"),
-        (String = "application/toml", example = json!("[retrieval]\ndefault_k = 7\n")),
-    )),
+    request_body = ChangedSettings,
     responses((status = 200, description = "What is in effect, and what needs a restart.", body = Changed)),
 )]
 async fn change(

@@ -21,7 +21,7 @@ const INTERNAL: &str = "Internal Server Error";
 
 /// An error of the local API.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Error)]
+#[schema(as = ErrorAnswer)]
 pub(super) struct ErrorBody {
     /// What went wrong.
     detail: String,

@@ -23,7 +23,7 @@ use super::{API_VERSION, LocalState, config, graph, guard, guarded_resource, mem
 use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
 use crate::http::document::Document;
-use crate::http::openapi::Conventions;
+use crate::http::openapi::{Conventions, readable};
 use crate::http::viewer::Viewer;
 
 const API_KEY: &str = "api_key";
@@ -66,6 +66,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     info(
         title = "Threat-Intelligence Memory: local service",
         description = ABOUT,
+        contact(name = "The user of this memory"),
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     servers((url = "/", description = "This service")),
@@ -181,6 +182,8 @@ fn current(settings: &LocalSettings, with_key: bool) -> Option<Value> {
     if !with_key {
         document.get_mut("security")?.as_array_mut()?.insert(0, json!({}));
     }
+    readable::name_inner_objects(&mut document, "SettingsChange");
+    readable::simplify(&mut document);
     Some(document)
 }
 

@@ -209,8 +209,11 @@ async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<Http
 /// Not part of this edition. Any body is ignored.
 #[utoipa::path(
     post, path = "/api/sync", tag = "System", operation_id = "sync",
-    responses((status = 501, description = "Not available in this edition.", body = ErrorBody,
-        example = json!({"detail": NO_SYNC}))),
+    responses(
+        (status = 200, description = "Synchronised. This edition never answers so."),
+        (status = 501, description = "Not available in this edition.", body = ErrorBody,
+            example = json!({"detail": NO_SYNC})),
+    ),
 )]
 async fn sync() -> HttpResponse {
     HttpResponse::build(StatusCode::NOT_IMPLEMENTED).json(ErrorBody::new(NO_SYNC))

@@ -55,6 +55,15 @@ fn what_needs_a_credential_says_so() {
 }
 
 #[test]
+fn the_document_is_written_as_generators_of_clients_read_it() {
+    run(async {
+        let app = TestApp::shared().await;
+        openapi::suits_generators(&document(&app).await);
+        app.stop().await;
+    });
+}
+
+#[test]
 fn a_client_that_has_the_document_is_told_so_and_sixty_requests_a_minute_are_enough() {
     run(async {
         let app = TestApp::spawn().await;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::helpers::{Client, encode, run};
 use crate::local::LocalApp;
-use crate::openapi::{is_consistent, operations};
+use crate::openapi::{is_consistent, operations, suits_generators};
 
 const DOCUMENT: &str = "/api/openapi.json";
 const KEYED: &str = "web.api_key = \"right key\"";
@@ -101,6 +101,15 @@ fn every_method_of_every_path_is_in_the_document_and_nothing_else() {
             let streams = !item["get"]["responses"]["200"]["content"]["text/event-stream"].is_null();
             assert_eq!(head, methods.contains("get") && !streams, "{path}");
         }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_document_is_written_as_generators_of_clients_read_it() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        suits_generators(&document(&app.client).await);
         app.stop().await;
     });
 }

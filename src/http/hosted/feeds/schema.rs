@@ -41,5 +41,5 @@ pub struct Upload {
 
 at_least_one! {
     /// A decision on an item: a status, a marking, or both.
-    ItemDecisionBody, DecisionBody, ["status", "resolved_tlp"]
+    ItemDecisionBody, DecisionBody
 }
