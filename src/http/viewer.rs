@@ -18,6 +18,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 const VENDORED: [&str; 3] = ["swagger-ui.css", "swagger-ui-bundle.js", "favicon-32x32.png"];
 const INDEX: &str = include_str!("../../assets/viewer/index.html");
 const SCRIPT: &str = include_str!("../../assets/viewer/viewer.js");
+const STYLE: &str = include_str!("../../assets/viewer/viewer.css");
 
 /// A page at a path of its own.
 #[derive(Debug, Clone, Copy)]
@@ -35,8 +36,9 @@ static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
         let file = serve(name, Arc::clone(&config)).ok().flatten()?;
         Some((name, Document::new(file.bytes.into_owned(), content_type(name))))
     });
-    let own = ("viewer.js", Document::new(SCRIPT, content_type("viewer.js")));
-    vendored.chain([own]).collect()
+    let own = [("viewer.js", SCRIPT), ("viewer.css", STYLE)];
+    let own = own.map(|(name, text)| (name, Document::new(text, content_type(name))));
+    vendored.chain(own).collect()
 });
 
 impl Viewer {
@@ -104,7 +106,7 @@ mod tests {
             .filter_map(|found| found.get(1))
             .map(|found| found.as_str())
             .collect();
-        assert_eq!(loaded.len(), 5, "{page}");
+        assert_eq!(loaded.len(), 6, "{page}");
         for path in loaded {
             let name = path.strip_prefix("/docs/");
             let known = name.is_some_and(|name| FILES.contains_key(name));

@@ -59,6 +59,16 @@ describe("an empty memory", () => {
       assert.ok(all.transferred < MOST_BYTES, `${all.transferred} bytes for all views`);
     }));
 
+  test("shows the description of the API in the dark and on a phone", () =>
+    visiting(held.service, { size: PHONE, dark: true }, async ({ page, service }) => {
+      await page.goto(`${service.base}/docs`);
+      await page.getByText("/api/recall", { exact: true }).first().click();
+      await page.getByRole("main", { name: "threat-memory: local API" }).waitFor();
+      await fits(page, "the description");
+      const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+      assert.equal(background, "rgb(25, 25, 25)");
+    }));
+
   test("shows where one is in the navigation of a phone", () =>
     visiting(held.service, { size: PHONE }, async ({ page, service }) => {
       await page.goto(`${service.base}/#/config`);
