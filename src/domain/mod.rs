@@ -24,6 +24,7 @@ pub mod naming;
 pub mod narrowing;
 pub mod nearest;
 pub mod node;
+pub mod normal_form;
 pub mod packing;
 pub mod passage;
 pub mod password;

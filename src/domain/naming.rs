@@ -9,8 +9,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::draft::identity;
 use super::extraction::{EntityKind, Extractor, Gazetteer, Mention, canonical_name, refang};
-use super::kinds::Case;
 use super::node::NodeType;
+use super::normal_form::normal_form;
 
 /// The kind of an indicator that has no known kind.
 pub const OTHER_KIND: &str = "value";
@@ -60,7 +60,11 @@ pub fn identity_of(node_type: NodeType, name: &str) -> (String, bool) {
 
 /// Classifies an indicator by its text alone.
 pub fn indicator_of(text: &str) -> Indicator {
-    let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
+    let text = text.trim_matches(is_quote);
+    let text = text
+        .strip_prefix('<')
+        .and_then(|inner| inner.strip_suffix('>'))
+        .unwrap_or(text);
     if let Some(hit) = whole_hit(text).filter(|hit| hit.kind.node_type() == NodeType::Ioc) {
         return Indicator {
             kind: Some(hit.kind),
@@ -71,7 +75,7 @@ pub fn indicator_of(text: &str) -> Indicator {
     match plain_kind(&plain) {
         Some(kind) => Indicator {
             kind: Some(kind),
-            value: normalise_value(kind, &plain),
+            value: normal_form(kind, &plain),
         },
         None => Indicator {
             kind: None,
@@ -91,14 +95,13 @@ pub fn indicator_identity(kind: &str, value: &str) -> String {
     identity([NodeType::Ioc.as_str(), kind, &value])
 }
 
-/// The canonical form of an indicator's value: refanged, and lower-cased where case is insignificant.
+/// The normal form of an indicator's value, without the quotes that may be around it.
 pub fn canonical_value(kind: EntityKind, value: &str) -> String {
-    let found = indicator_of(value);
-    if found.kind == Some(kind) {
-        found.value
-    } else {
-        normalise_value(kind, &refang(value.trim()))
-    }
+    normal_form(kind, value.trim_matches(is_quote))
+}
+
+fn is_quote(c: char) -> bool {
+    c.is_whitespace() || matches!(c, '"' | '\'' | '`')
 }
 
 /// The extractor's hit that spans the whole text, if any.
@@ -160,21 +163,6 @@ fn plain_kind(value: &str) -> Option<EntityKind> {
         64 => Some(EntityKind::Sha256),
         128 => Some(EntityKind::Sha512),
         _ => None,
-    }
-}
-
-fn normalise_value(kind: EntityKind, value: &str) -> String {
-    match kind.row().case {
-        Case::Ipv6 => value
-            .parse::<Ipv6Addr>()
-            .map_or_else(|_| value.to_lowercase(), |address| address.to_string()),
-        Case::AsNumber => {
-            let digits = value.trim_start_matches(|c: char| c.is_ascii_alphabetic());
-            format!("AS{}", digits.trim())
-        }
-        Case::Lower => value.to_lowercase(),
-        Case::Upper => value.to_uppercase(),
-        Case::Significant | Case::AsWritten => value.to_owned(),
     }
 }
 

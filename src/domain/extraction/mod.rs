@@ -25,6 +25,7 @@ mod refang;
 mod relations;
 mod rules;
 mod scan;
+mod script;
 mod source;
 mod token;
 mod unite;
@@ -42,6 +43,7 @@ pub use markings::{sensitivity, tlp_hint};
 pub use mention::Mention;
 pub use refang::{defang, refang};
 pub use relations::{StatedRelation, Verb, stated_relations};
+pub use rules::cve::cve_id;
 pub(super) use unite::{EntityOfHits, round_confidence, unite};
 
 use names::NameFinder;

@@ -10,6 +10,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind};
 
 use super::gazetteer::{Gazetteer, Mode};
 use super::rules::rule_names;
+use super::script::is_edge;
 use super::source::Source;
 use super::{context, introductions};
 use crate::domain::cursor::Cursor;
@@ -333,19 +334,21 @@ fn trigger(source: &mut Source<'_>, index: usize, start: usize, end: usize) -> O
 }
 
 pub(super) fn starts_word(source: &Source<'_>, at: usize) -> bool {
+    let inner = source.after(at, 4).chars().next();
     source
         .before(at, 4)
         .chars()
         .next_back()
-        .is_none_or(|c| !c.is_alphanumeric() && c != '_')
+        .is_none_or(|c| (!c.is_alphanumeric() && c != '_') || inner.is_some_and(|inner| is_edge(c, inner)))
 }
 
 pub(super) fn ends_word(source: &Source<'_>, at: usize) -> bool {
+    let inner = source.before(at, 4).chars().next_back();
     source
         .after(at, 4)
         .chars()
         .next()
-        .is_none_or(|c| !c.is_alphanumeric() && c != '_')
+        .is_none_or(|c| (!c.is_alphanumeric() && c != '_') || inner.is_some_and(|inner| is_edge(inner, c)))
 }
 
 /// Whether this is the plural of a long enough name: `Cobalt Strike beacons`.

@@ -1,9 +1,10 @@
 //! Refanging and defanging of text, with a mapping of offsets.
 //!
 //! Reports write `hxxp://evil[.]com` to prevent accidental clicks. All extractor rules work on the refanged text;
-//! [`RefangedText::original`] maps their spans back. Typographic hyphens and zero-width characters that PDF readers leave
-//! in indicators are normalised here too. Markers are replaced only between characters that can belong to an
-//! indicator, so regular expressions and footnotes stay unchanged.
+//! [`RefangedText::original`] maps their spans back. What else stands in the way of a value is undone here too: the
+//! typographic hyphens and zero-width characters of PDF readers, line breaks inside values, the escapes of HTML, JSON and
+//! regular expressions. Markers are replaced only between characters that can belong to an indicator, so regular
+//! expressions and footnotes stay unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,58 +13,11 @@ use std::sync::LazyLock;
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use crate::domain::cursor::Cursor;
+use line_breaks::LineBreaks;
+use markers::{MARKERS, MarkerContext, widen_marker};
 
-#[derive(Clone, Copy, PartialEq)]
-enum MarkerContext {
-    /// An alphanumeric character on both sides; one space allowed in between.
-    Joined,
-    /// An alphanumeric character on both sides, nothing in between.
-    Tight,
-    /// A scheme: not inside a word, and followed by a colon.
-    Scheme,
-    /// No condition.
-    Always,
-}
-
-/// Marker, replacement, condition. The longest marker wins.
-const MARKERS: &[(&str, &str, MarkerContext)] = &[
-    ("[.]", ".", MarkerContext::Joined),
-    ("(.)", ".", MarkerContext::Joined),
-    ("{.}", ".", MarkerContext::Joined),
-    ("<.>", ".", MarkerContext::Joined),
-    ("[dot]", ".", MarkerContext::Joined),
-    ("(dot)", ".", MarkerContext::Joined),
-    ("{dot}", ".", MarkerContext::Joined),
-    ("<dot>", ".", MarkerContext::Joined),
-    ("[.", ".", MarkerContext::Tight),
-    (".]", ".", MarkerContext::Tight),
-    ("[at]", "@", MarkerContext::Joined),
-    ("(at)", "@", MarkerContext::Joined),
-    ("{at}", "@", MarkerContext::Joined),
-    ("<at>", "@", MarkerContext::Joined),
-    ("[@]", "@", MarkerContext::Joined),
-    ("(@)", "@", MarkerContext::Joined),
-    ("{@}", "@", MarkerContext::Joined),
-    ("[://]", "://", MarkerContext::Tight),
-    ("(://)", "://", MarkerContext::Tight),
-    ("[:]//", "://", MarkerContext::Tight),
-    ("(:)//", "://", MarkerContext::Tight),
-    ("[:]", ":", MarkerContext::Tight),
-    ("[/]", "/", MarkerContext::Tight),
-    ("hxxp", "http", MarkerContext::Scheme),
-    ("h**p", "http", MarkerContext::Scheme),
-    ("hxtp", "http", MarkerContext::Scheme),
-    ("htxp", "http", MarkerContext::Scheme),
-    ("h__p", "http", MarkerContext::Scheme),
-    ("fxp", "ftp", MarkerContext::Scheme),
-    ("\u{2010}", "-", MarkerContext::Always),
-    ("\u{2011}", "-", MarkerContext::Always),
-    ("\u{200b}", "", MarkerContext::Always),
-    ("\u{200d}", "", MarkerContext::Always),
-    ("\u{2060}", "", MarkerContext::Always),
-    ("\u{feff}", "", MarkerContext::Always),
-    ("\u{ad}", "", MarkerContext::Always),
-];
+mod line_breaks;
+mod markers;
 
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     AhoCorasick::builder()
@@ -94,22 +48,27 @@ impl<'t> RefangedText<'t> {
         let mut replaced = Vec::new();
         let mut text = String::new();
         let mut copied = 0;
+        let mut breaks = LineBreaks::default();
         for found in FINDER.iter().flat_map(|finder| finder.find_iter(original)) {
             let Some((_, with, need)) = MARKERS.get(found.pattern().as_usize()) else {
                 continue;
             };
-            let Some(from) = widen_marker(original, found.range(), *need, copied) else {
+            let from = if *need == MarkerContext::LineBreak {
+                breaks.inside_value(original, found.range())
+            } else {
+                widen_marker(original, found.range(), *need, copied)
+            };
+            let Some(from) = from.filter(|from| from.start >= copied) else {
                 continue;
             };
             text.push_str(original.get(copied..from.start).unwrap_or_default());
             let at = text.len();
             text.push_str(with);
             copied = from.end;
-            let deliberate = *need != MarkerContext::Always;
             replaced.push(Replacement {
                 from,
                 to: at..text.len(),
-                deliberate,
+                deliberate: need.is_deliberate(),
             });
         }
         if replaced.is_empty() {
@@ -154,38 +113,6 @@ impl<'t> RefangedText<'t> {
     fn last_starting_at_or_before(&self, at: usize) -> Option<&Replacement> {
         let after = self.replaced.partition_point(|run| run.to.start <= at);
         self.replaced.get(after.checked_sub(1)?)
-    }
-}
-
-/// The span to replace, including adjacent spaces; `None` if the condition fails.
-fn widen_marker(text: &str, at: Range<usize>, need: MarkerContext, floor: usize) -> Option<Range<usize>> {
-    let before = text.get(floor..at.start)?;
-    let after = text.get(at.end..)?;
-    match need {
-        MarkerContext::Always => Some(at),
-        MarkerContext::Tight => {
-            let left = before
-                .chars()
-                .next_back()
-                .map_or(floor > 0, char::is_alphanumeric);
-            let right = after
-                .chars()
-                .next()
-                .is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '[');
-            (left && right).then_some(at)
-        }
-        MarkerContext::Scheme => {
-            let inside = before.chars().next_back().is_some_and(char::is_alphanumeric);
-            let rest = after.strip_prefix(['s', 'S']).unwrap_or(after);
-            (!inside && rest.starts_with([':', '[', '('])).then_some(at)
-        }
-        MarkerContext::Joined => {
-            let left = before.strip_suffix(' ').unwrap_or(before);
-            let right = after.strip_prefix(' ').unwrap_or(after);
-            let joined = left.chars().next_back().is_some_and(char::is_alphanumeric)
-                && right.chars().next().is_some_and(char::is_alphanumeric);
-            joined.then(|| floor + left.len()..text.len() - right.len())
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::ops::Range;
 use super::mention::Mention;
 use super::refang::RefangedText;
 use crate::domain::kinds::EntityKind;
+use crate::domain::normal_form::normal_form;
 
 /// The refanged text and the hits so far.
 pub(super) struct Source<'t> {
@@ -30,7 +31,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Records a hit; one that was deliberately defanged is hardly ever a mistake.
+    /// Records a hit with its value in normal form; one that was deliberately defanged is hardly ever a mistake.
     pub fn push(
         &mut self,
         kind: EntityKind,
@@ -46,7 +47,7 @@ impl<'t> Source<'t> {
         };
         self.hits.push(Mention {
             kind,
-            value,
+            value: normal_form(kind, &value),
             span,
             rule,
             confidence,

@@ -2,7 +2,9 @@
 
 mod forward;
 mod introductions;
+mod lists;
 mod names;
+mod scripts;
 mod time;
 
 use std::collections::HashMap;

@@ -1,5 +1,7 @@
 //! Parts of a text without delimiters, and the classes of their bytes.
 
+use super::script::is_mark;
+
 pub(super) const HEX: u16 = 1;
 pub(super) const ALPHA: u16 = 1 << 1;
 pub(super) const DIGIT: u16 = 1 << 2;
@@ -72,7 +74,7 @@ impl<'t> Token<'t> {
 
     /// Without punctuation that ends a sentence or starts an extension.
     pub(super) fn trim_punctuation(&self) -> Token<'t> {
-        let from_left = self.text.trim_start_matches(['.', '-', ':', '+', '@', '_']);
+        let from_left = self.text.trim_start_matches(['.', '-', ':', '+', '@', '_', '~']);
         let start = self.start + self.text.len() - from_left.len();
         let text = from_left.trim_end_matches(['.', '-', ':', '+', '@', '_', '/', '\\', '~', '%', '$']);
         Token::new(text, start)
@@ -83,7 +85,7 @@ impl<'t> Token<'t> {
 pub(super) fn class(c: char) -> u16 {
     match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => CLASS[usize::from(byte)],
-        Ok(_) | Err(_) if c.is_alphanumeric() => HIGH,
+        Ok(_) | Err(_) if c.is_alphanumeric() || is_mark(c) => HIGH,
         Ok(_) | Err(_) => 0,
     }
 }

@@ -4,8 +4,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-use super::{Mention, stated_relations};
+use super::rules::cve;
+use super::{EntityKind, Mention, cve_id, stated_relations};
+use crate::domain::normal_form::normal_form;
 use crate::domain::staging::ExtractedRelation;
+
+/// Bytes of a name or address whose parts are looked at.
+const MAX_NAME: usize = 512;
 
 /// An entity that hits are united into.
 pub(in crate::domain) trait EntityOfHits {
@@ -49,9 +54,90 @@ pub(in crate::domain) fn unite<E: EntityOfHits>(
             }
         }
         of_hit.push(at);
+        for inner in inner_hits(hit) {
+            let mut entity = E::of_hit(&inner);
+            if let Entry::Vacant(free) = places.entry(entity.key()) {
+                free.insert(entities.len());
+                entity.begin(text, &inner);
+                entities.push(entity);
+            }
+        }
     }
     let relations = relations(text, hits, &of_hit, &entities);
     (entities, relations)
+}
+
+/// Services that have a page for each file, with its hash in the address.
+const LOOKUPS: &[&str] = &[
+    "virustotal.com",
+    "bazaar.abuse.ch",
+    "hybrid-analysis.com",
+    "joesandbox.com",
+    "tria.ge",
+    "malshare.com",
+    "opentip.kaspersky.com",
+    "otx.alienvault.com",
+];
+
+/// What a hit states beside itself: the CVE id in the name of an exploit's file or in an address, and the hash in the
+/// address of a service that looks hashes up. Such a value has no place of its own in the text.
+fn inner_hits(hit: &Mention) -> Vec<Mention> {
+    let named = matches!(
+        hit.kind,
+        EntityKind::Url | EntityKind::FileName | EntityKind::FilePath
+    );
+    if !named || hit.value.len() > MAX_NAME {
+        return Vec::new();
+    }
+    let host = hit
+        .value
+        .split_once("://")
+        .map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    let looked_up = hit.kind == EntityKind::Url
+        && LOOKUPS.iter().any(|service| {
+            host.strip_suffix(service)
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+        });
+    let words = hit
+        .value
+        .split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '_')));
+    let inner = words.filter(|word| *word != hit.value).filter_map(|word| {
+        if looked_up && let Some(kind) = digest_kind(word) {
+            return Some((kind, normal_form(kind, word), "hash-in-address"));
+        }
+        let begin = word
+            .char_indices()
+            .find(|(at, _)| word.get(*at..).is_some_and(cve::begins))?
+            .0;
+        let id = word
+            .get(begin..)?
+            .split('_')
+            .take(3)
+            .collect::<Vec<_>>()
+            .join("_");
+        let id = cve_id(&id).or_else(|| cve_id(id.split('_').next()?))?;
+        Some((EntityKind::Cve, id, "cve-id-in-name"))
+    });
+    let inner = inner.map(|(kind, value, rule)| Mention {
+        kind,
+        value,
+        span: hit.span.clone(),
+        rule,
+        confidence: hit.confidence.min(0.8),
+    });
+    inner.collect()
+}
+
+fn digest_kind(word: &str) -> Option<EntityKind> {
+    if !word.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    match word.len() {
+        32 => Some(EntityKind::Md5),
+        40 => Some(EntityKind::Sha1),
+        64 => Some(EntityKind::Sha256),
+        _ => None,
+    }
 }
 
 fn relations<E: EntityOfHits>(

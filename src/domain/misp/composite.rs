@@ -98,10 +98,11 @@ fn value_with_detail(main: &str, key: &'static str, value: &str) -> CompositeVal
     }
 }
 
-/// `host|port`, and `host:port` as some feeds write it.
+/// `host|port`, and `host:port` or `[address]:port` as some feeds write it.
 fn with_port(value: &str) -> Option<(&str, &str)> {
     value.rsplit_once('|').or_else(|| {
         let (host, port) = value.rsplit_once(':')?;
-        (!host.contains(':') && port.parse::<u16>().is_ok()).then_some((host, port))
+        let bracketed = host.starts_with('[') && host.ends_with(']');
+        ((bracketed || !host.contains(':')) && port.parse::<u16>().is_ok()).then_some((host, port))
     })
 }

@@ -36,6 +36,13 @@ pub use self::body::MispExport;
 use super::draft::{Drafts, ItemDefaults};
 use super::stix::ingest::SkippedType;
 
+/// The kind and value that an attribute gives, for tests of normal forms.
+#[cfg(test)]
+pub(super) fn value_of_attribute(misp_type: &str, value: &str) -> (String, String) {
+    let part = value::attribute_value(misp_type, value);
+    (part.kind.into_owned(), part.value)
+}
+
 /// The sample events beside the repository, for tests of later stages.
 #[cfg(test)]
 pub(super) use tests::real::files as real_events;

@@ -5,10 +5,12 @@
 //! insignificant: hosts, hexadecimal digests, MAC addresses.
 
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use crate::domain::extraction::refang;
+use crate::domain::kinds::EntityKind;
 use crate::domain::node::NodeType;
+use crate::domain::normal_form::normal_form;
 use crate::domain::stix::pattern::{Observable, literal, pattern};
 use crate::domain::stix::properties::is_cve;
 
@@ -32,6 +34,11 @@ impl AttributeValue {
             pattern: None,
             pattern_type: None,
         }
+    }
+
+    /// A value of a kind that texts have too, in the same normal form.
+    fn of(kind: EntityKind, value: &str) -> AttributeValue {
+        AttributeValue::new(kind.as_str(), normal_form(kind, value))
     }
 
     fn with_pattern(mut self, pattern: Option<String>) -> AttributeValue {
@@ -72,11 +79,11 @@ fn normalise(misp_type: &str, value: &str) -> AttributeValue {
     match misp_type {
         "ip-src" | "ip-dst" | "ip" => address(value),
         "domain" | "hostname" => host(value),
-        "url" => AttributeValue::new("url", web_address(value)).with_observable(Observable::Url),
+        "url" => AttributeValue::of(EntityKind::Url, value).with_observable(Observable::Url),
         // A link is a reference to a report; an indicator on it would flag the publisher.
-        "link" => AttributeValue::new("link", web_address(value)),
+        "link" => AttributeValue::new("link", normal_form(EntityKind::Url, value)),
         "uri" if value.contains("://") => {
-            AttributeValue::new("url", web_address(value)).with_observable(Observable::Url)
+            AttributeValue::of(EntityKind::Url, value).with_observable(Observable::Url)
         }
         "email"
         | "email-src"
@@ -84,17 +91,17 @@ fn normalise(misp_type: &str, value: &str) -> AttributeValue {
         | "email-reply-to"
         | "dns-soa-email"
         | "whois-registrant-email" => {
-            AttributeValue::new("email", refang(value).to_lowercase()).with_observable(Observable::Email)
+            AttributeValue::of(EntityKind::Email, value).with_observable(Observable::Email)
         }
         "filename" | "email-attachment" => file(value),
         "regkey" => {
-            AttributeValue::new("registry-key", registry_key(value)).with_observable(Observable::RegistryKey)
+            AttributeValue::of(EntityKind::RegistryKey, value).with_observable(Observable::RegistryKey)
         }
         "mutex" => AttributeValue::new("mutex", value).with_observable(Observable::Mutex),
         "user-agent" => AttributeValue::new("user-agent", value).with_observable(Observable::UserAgent),
         "AS" => autonomous_system(value),
         "mac-address" => AttributeValue::new("mac-address", mac(value)).with_observable(Observable::Mac),
-        "btc" => AttributeValue::new("bitcoin", bitcoin(value)),
+        "btc" => AttributeValue::of(EntityKind::Bitcoin, value),
         "email-subject" => text_of("email-subject", "email-message:subject", value),
         "email-message-id" => text_of("email-message-id", "email-message:message_id", value),
         "yara" => AttributeValue::rule("yara", value),
@@ -108,12 +115,18 @@ fn normalise(misp_type: &str, value: &str) -> AttributeValue {
 }
 
 fn digest(misp_type: &str, value: &str) -> Option<AttributeValue> {
+    let file = match misp_type {
+        "md5" => Some((EntityKind::Md5, Observable::Md5)),
+        "sha1" => Some((EntityKind::Sha1, Observable::Sha1)),
+        "sha256" => Some((EntityKind::Sha256, Observable::Sha256)),
+        "sha512" => Some((EntityKind::Sha512, Observable::Sha512)),
+        _ => None,
+    };
+    if let Some((kind, observable)) = file {
+        return Some(AttributeValue::of(kind, value).with_observable(observable));
+    }
     let lower = value.to_ascii_lowercase();
     let (kind, observable) = match misp_type {
-        "md5" => ("md5", Observable::Md5),
-        "sha1" => ("sha1", Observable::Sha1),
-        "sha256" => ("sha256", Observable::Sha256),
-        "sha512" => ("sha512", Observable::Sha512),
         "tlsh" => ("tlsh", Observable::Tlsh),
         "x509-fingerprint-md5" => ("x509-fingerprint-md5", Observable::CertificateMd5),
         "x509-fingerprint-sha1" => ("x509-fingerprint-sha1", Observable::CertificateSha1),
@@ -154,51 +167,26 @@ fn digest(misp_type: &str, value: &str) -> Option<AttributeValue> {
 
 /// An IP address or network; anything else keeps its text and gets no pattern.
 fn address(value: &str) -> AttributeValue {
-    let plain = refang(value);
-    let plain = plain.trim_matches(['[', ']']);
-    let (host, prefix) = match plain.split_once('/') {
-        Some((host, prefix)) => (host, Some(prefix)),
-        None => (plain, None),
-    };
-    let (text, observable) = if let Ok(v4) = host.parse::<Ipv4Addr>() {
-        (v4.to_string(), Observable::Ipv4)
-    } else if let Ok(v6) = host.parse::<Ipv6Addr>() {
-        (v6.to_string(), Observable::Ipv6)
-    } else {
-        return AttributeValue::new("ip", plain);
-    };
-    match (prefix, observable) {
-        (Some(prefix), _) => {
-            AttributeValue::new("cidr", format!("{text}/{prefix}")).with_observable(observable)
-        }
-        (None, Observable::Ipv4) => AttributeValue::new("ipv4", text).with_observable(observable),
-        (None, _) => AttributeValue::new("ipv6", text).with_observable(observable),
+    let is_ip = |text: &str| text.parse::<IpAddr>().ok();
+    let ip = normal_form(EntityKind::Ipv6, &normal_form(EntityKind::Ipv4, value));
+    let network = normal_form(EntityKind::Cidr, value);
+    let network_of = network.split_once('/').and_then(|(ip, _)| is_ip(ip));
+    match (is_ip(&ip), network_of) {
+        (Some(IpAddr::V4(_)), _) => AttributeValue::new("ipv4", ip).with_observable(Observable::Ipv4),
+        (Some(IpAddr::V6(_)), _) => AttributeValue::new("ipv6", ip).with_observable(Observable::Ipv6),
+        (None, Some(IpAddr::V4(_))) => AttributeValue::new("cidr", network).with_observable(Observable::Ipv4),
+        (None, Some(IpAddr::V6(_))) => AttributeValue::new("cidr", network).with_observable(Observable::Ipv6),
+        (None, None) => AttributeValue::new("ip", refang(value)),
     }
 }
 
 /// A host name; sensors also report addresses here.
 fn host(value: &str) -> AttributeValue {
-    let plain = refang(value).to_lowercase();
-    let plain = plain.trim_end_matches('.');
-    if plain.parse::<Ipv4Addr>().is_ok() || plain.parse::<Ipv6Addr>().is_ok() {
-        return address(plain);
+    let host = AttributeValue::of(EntityKind::Domain, value);
+    if host.value.parse::<IpAddr>().is_ok() {
+        return address(&host.value);
     }
-    AttributeValue::new("domain", plain).with_observable(Observable::Domain)
-}
-
-/// A URL with lower-case scheme and host; path and query keep their case.
-fn web_address(value: &str) -> String {
-    let plain = refang(value);
-    let Some((scheme, rest)) = plain.split_once("://") else {
-        return plain.into_owned();
-    };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let authority = match authority.rsplit_once('@') {
-        Some((user, host)) => format!("{user}@{}", host.to_lowercase()),
-        None => authority.to_lowercase(),
-    };
-    format!("{}://{authority}{path}", scheme.to_ascii_lowercase())
+    host.with_observable(Observable::Domain)
 }
 
 /// A file name, or a path: STIX has separate properties for the name and its directory (section 6.7).
@@ -208,7 +196,7 @@ fn file(value: &str) -> AttributeValue {
     };
     let (directory, name) = value.split_at(at);
     let name = name.trim_start_matches(['/', '\\']);
-    let part = AttributeValue::new("file-path", value);
+    let part = AttributeValue::of(EntityKind::FilePath, value);
     if name.is_empty() {
         return part.with_observable(Observable::DirectoryPath);
     }
@@ -226,48 +214,20 @@ fn file(value: &str) -> AttributeValue {
     }))
 }
 
-/// Registry hives, written out as STIX 2.1 section 6.17 requires.
-const HIVES: [(&str, &str); 5] = [
-    ("HKLM", "HKEY_LOCAL_MACHINE"),
-    ("HKCU", "HKEY_CURRENT_USER"),
-    ("HKCR", "HKEY_CLASSES_ROOT"),
-    ("HKU", "HKEY_USERS"),
-    ("HKCC", "HKEY_CURRENT_CONFIG"),
-];
-
-fn registry_key(value: &str) -> String {
-    let (hive, rest) = match value.split_once('\\') {
-        Some((hive, rest)) => (hive, Some(rest)),
-        None => (value, None),
-    };
-    let short = hive.trim_end_matches(':').to_ascii_uppercase();
-    let full = HIVES.iter().find(|(from, to)| *from == short || *to == short);
-    match (full, rest) {
-        (Some((_, full)), Some(rest)) => format!("{full}\\{rest}"),
-        _ => value.to_owned(),
-    }
-}
-
 fn autonomous_system(value: &str) -> AttributeValue {
-    let digits = value.trim_start_matches(['A', 'S', 'a', 's']).trim();
-    match digits.parse::<u32>() {
-        Ok(number) => {
-            AttributeValue::new("asn", format!("AS{number}")).with_observable(Observable::AutonomousSystem)
-        }
-        Err(_) => AttributeValue::new("asn", value),
+    let system = AttributeValue::of(EntityKind::Asn, value);
+    match system
+        .value
+        .strip_prefix("AS")
+        .is_some_and(|digits| digits.parse::<u32>().is_ok())
+    {
+        true => system.with_observable(Observable::AutonomousSystem),
+        false => AttributeValue::new("asn", value),
     }
 }
 
 fn mac(value: &str) -> String {
     value.to_ascii_lowercase().replace('-', ":")
-}
-
-/// Bech32 addresses are case-insensitive; older formats are not.
-fn bitcoin(value: &str) -> String {
-    match value.get(..3) {
-        Some(start) if start.eq_ignore_ascii_case("bc1") => value.to_ascii_lowercase(),
-        Some(_) | None => value.to_owned(),
-    }
 }
 
 fn text_of(kind: &'static str, path: &str, value: &str) -> AttributeValue {
@@ -282,7 +242,7 @@ fn stix_pattern(value: &str) -> AttributeValue {
 
 fn vulnerability(value: &str) -> AttributeValue {
     match is_cve(value) {
-        true => AttributeValue::new("cve", value.to_ascii_uppercase()).with_type(NodeType::Cve),
+        true => AttributeValue::of(EntityKind::Cve, value).with_type(NodeType::Cve),
         false => AttributeValue::new("vulnerability", value).with_type(NodeType::Vulnerability),
     }
 }

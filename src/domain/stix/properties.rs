@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::object::{text, texts};
+use crate::domain::extraction::{cve_id, refang};
 
 /// Properties copied from the object under the same name.
 const COPIED: &[&str] = &[
@@ -132,12 +133,7 @@ pub(in crate::domain) fn carries_cve(object: &Map<String, Value>) -> bool {
     referenced || text(object, "name").is_some_and(is_cve)
 }
 
-/// Whether the text is a CVE id (CVE-YYYY-NNNN and longer).
+/// Whether the text is a CVE id, in any of its spellings.
 pub fn is_cve(text: &str) -> bool {
-    let mut parts = text.trim().splitn(3, '-');
-    let cve = parts.next().is_some_and(|part| part.eq_ignore_ascii_case("cve"));
-    let digits = |part: Option<&str>, least: usize| {
-        part.is_some_and(|part| part.len() >= least && part.bytes().all(|b| b.is_ascii_digit()))
-    };
-    cve && digits(parts.next(), 4) && digits(parts.next(), 4)
+    cve_id(&refang(text.trim())).is_some()
 }

@@ -80,7 +80,11 @@ fn indicators_carry_value_kind_and_pattern() {
             "url",
             Some("[url:value = 'https://evil.com/a']"),
         ),
-        ("bücher.de", "domain", Some("[domain-name:value = 'bücher.de']")),
+        (
+            "xn--bcher-kva.de",
+            "domain",
+            Some("[domain-name:value = 'xn--bcher-kva.de']"),
+        ),
         ("1.2.3.4", "ipv4", Some("[ipv4-addr:value = '1.2.3.4']")),
         ("2001:db9::1", "ipv6", Some("[ipv6-addr:value = '2001:db9::1']")),
         (
@@ -103,7 +107,7 @@ fn indicators_carry_value_kind_and_pattern() {
         let entity = extraction
             .entities
             .iter()
-            .find(|entity| entity.name == value)
+            .find(|entity| entity.properties["value"] == value)
             .unwrap_or_else(|| panic!("{value}: {extraction:?}"));
         assert_eq!(entity.node_type, NodeType::Ioc);
         assert_eq!(entity.properties["value"], value);

@@ -4,7 +4,7 @@
 //! The words before decide.
 
 use super::super::source::{Source, is_one_of};
-use super::super::token::Token;
+use super::super::token::{DIGIT, HEX, Token};
 use super::super::word_lists::{OTHER_WORDS, REVISION_WORDS};
 use crate::domain::kinds::EntityKind;
 
@@ -15,8 +15,12 @@ const EMPTY: &[&str] = &[
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 ];
 
-/// Finds a hash that is the whole part.
+/// Finds a hash that is the whole part, or all of it but the name of its algorithm.
 pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+    let part = &without_algorithm(part);
+    if !part.is_only(HEX | DIGIT) {
+        return false;
+    }
     let (kind, rule) = match part.text.len() {
         32 => (EntityKind::Md5, "md5"),
         40 => (EntityKind::Sha1, "sha1"),
@@ -38,6 +42,15 @@ pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, part: &Token<
     };
     source.push(kind, value, part.span(), rule, confidence);
     true
+}
+
+/// The digits behind the name of their algorithm: `md5-9e36…`.
+fn without_algorithm<'t>(part: &Token<'t>) -> Token<'t> {
+    const NAMES: &[&str] = &["md5", "sha1", "sha256", "sha512", "sha-1", "sha-256", "sha-512"];
+    match part.text.rsplit_once(['-', '_']) {
+        Some((name, digits)) if is_one_of(name, NAMES) => Token::new(digits, part.end() - digits.len()),
+        _ => *part,
+    }
 }
 
 fn is_something_else(source: &Source<'_>, part: &Token<'_>, kind: EntityKind) -> bool {

@@ -5,6 +5,7 @@
 //! is a file. Code (`obj.name`, `System.IO`), sentences joined without a space (`done.It`) and products (`ASP.NET`)
 //! are neither. A defanged name is always a domain.
 
+use super::super::script::is_mark;
 use super::super::source::Source;
 use super::super::token::{AT, Token};
 use super::files;
@@ -55,6 +56,18 @@ const RECEIVERS: &[&str] = &[
     "subprocess",
     "re",
     "logging",
+    "requests",
+    "asyncio",
+    "threading",
+    "urllib",
+    "shutil",
+    "base64",
+    "hashlib",
+    "ctypes",
+    "datetime",
+    "axios",
+    "jquery",
+    "crypto",
     "kernel32",
     "ntdll",
     "wscript",
@@ -102,7 +115,7 @@ pub(in crate::domain::extraction) fn find_dotted(source: &mut Source<'_>, part: 
 }
 
 /// Whether a name can be registered under a public suffix.
-pub(super) fn is_registrable(name: &str) -> bool {
+pub(in crate::domain::extraction) fn is_registrable(name: &str) -> bool {
     suffix_confidence(&name.to_lowercase(), true).is_some()
 }
 
@@ -132,7 +145,9 @@ fn is_label(label: &str) -> bool {
     (1..=63).contains(&bytes)
         && !label.starts_with('-')
         && !label.ends_with('-')
-        && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
+        && label
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '-' | '_') || is_mark(c))
 }
 
 /// Whether two sentences are joined without a space: `attack.It`.
@@ -163,7 +178,8 @@ fn is_code(source: &Source<'_>, part: &Token<'_>, lower: &str) -> bool {
     // `com.example.app` is a package, unless it also ends like a site.
     let package = matches!(first, "com" | "org" | "net" | "io" | "edu" | "gov") && labels > 2 && !common;
     // In `Foo.Bar.name`, members are capitalised; hosts are not.
-    let member = labels > 2
+    let member = !common
+        && labels > 2
         && rest.len() > 3
         && part
             .text

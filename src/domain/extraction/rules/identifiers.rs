@@ -1,4 +1,4 @@
-//! Assigned identifiers: CVE, CWE, CAPEC, ATT&CK, autonomous systems, numbered actors.
+//! Assigned identifiers other than CVE: CWE, CAPEC, ATT&CK, autonomous systems, numbered actors.
 //!
 //! ATT&CK ids must be in the ranges that MITRE has assigned or reserved, which excludes product numbers such as
 //! T5000. `TA` with four digits starting with 0 is a tactic, never an actor. Vendor designators (`UNC2452`, `TA505`,
@@ -11,15 +11,31 @@ use crate::domain::kinds::EntityKind;
 /// Numbers that look like an autonomous system but are not: an IBM computer, standards, protocols.
 const NOT_AN_ASN: &[u32] = &[400, 9100, 9120, 9001];
 
+/// What tags of Sigma rules begin with: `attack.t1218.011`.
+const TAG: &str = "attack.";
+
 /// Finds an identifier that starts with letters.
 pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+    if let Some(tag) = part
+        .text
+        .get(..TAG.len())
+        .filter(|head| head.eq_ignore_ascii_case(TAG))
+    {
+        let name = part.text.get(tag.len()..).unwrap_or_default();
+        let upper = name.to_ascii_uppercase();
+        let named = Token::new(&upper, part.start + tag.len());
+        return prefixed(source, &named);
+    }
+    prefixed(source, part)
+}
+
+fn prefixed(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let letters = part.text.bytes().take_while(u8::is_ascii_alphabetic).count();
     let (Some(prefix), Some(rest)) = (part.text.get(..letters), part.text.get(letters..)) else {
         return false;
     };
     let dashed = rest.strip_prefix('-');
     match (prefix.to_ascii_uppercase().as_str(), dashed) {
-        ("CVE", Some(number)) => cve(source, part, number),
         ("CWE", Some(number)) => weakness(source, part, number, EntityKind::Cwe, 1..=4),
         ("CAPEC", Some(number)) => weakness(source, part, number, EntityKind::Capec, 1..=3),
         ("T", None) => technique(source, part, prefix, rest),
@@ -40,37 +56,6 @@ pub(in crate::domain::extraction) fn find(source: &mut Source<'_>, part: &Token<
         ("AS" | "ASN", _) => asn(source, part, prefix, dashed.unwrap_or(rest)),
         _ => designator(source, part, prefix, rest),
     }
-}
-
-/// CVE ids have a year from 1999 on and at least four digits (CVE numbering rules, 2014).
-fn cve(source: &mut Source<'_>, part: &Token<'_>, number: &str) -> bool {
-    let Some((year, serial)) = number.split_once('-') else {
-        return false;
-    };
-    let serial_len = serial.bytes().take_while(u8::is_ascii_digit).count();
-    let Some(serial) = serial.get(..serial_len) else {
-        return false;
-    };
-    let plausible = digits(year, 4..=4).is_some_and(|year| (1999..=2099).contains(&year));
-    let len = part.text.len() - number.len() + year.len() + 1 + serial_len;
-    let ends = part
-        .text
-        .as_bytes()
-        .get(len)
-        .is_none_or(|byte| !byte.is_ascii_alphanumeric());
-    // A longer part may be a file name, which then wins as the longer hit.
-    if !plausible || !(4..=7).contains(&serial_len) || !ends {
-        return false;
-    }
-    let span = part.start..part.start + len;
-    source.push(
-        EntityKind::Cve,
-        format!("CVE-{year}-{serial}"),
-        span,
-        "cve-id",
-        1.0,
-    );
-    len == part.text.len()
 }
 
 fn weakness(
@@ -101,6 +86,7 @@ fn technique(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, rest: &str
     if !known || sub.is_some_and(|sub| digits(sub, 3..=3).is_none()) {
         return false;
     }
+    let slashed = sub.is_none().then(|| slashed_sub(source, part.end())).flatten();
     let small = prefix == "t";
     let introduced = source
         .previous_words(part.start)
@@ -109,15 +95,28 @@ fn technique(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, rest: &str
         return false;
     }
     let confidence = if small { 0.8 } else { 0.97 };
-    let value = part.text.to_ascii_uppercase();
+    let mut value = part.text.to_ascii_uppercase();
+    let mut span = part.span();
+    if let Some(sub) = slashed {
+        value.push_str(&format!(".{sub}"));
+        span.end += 1 + sub.len();
+    }
     source.push(
         EntityKind::AttckTechnique,
         value,
-        part.span(),
+        span,
         "attack-technique-id",
         confidence,
     );
     true
+}
+
+/// The sub-technique behind a slash, as in the addresses of ATT&CK: `T1566/001`.
+fn slashed_sub<'t>(source: &Source<'t>, at: usize) -> Option<&'t str> {
+    let rest = source.after(at, 5).strip_prefix('/')?;
+    let sub = rest.get(..3)?;
+    let ends = !rest.get(3..)?.starts_with(|c: char| c.is_ascii_alphanumeric());
+    (digits(sub, 3..=3).is_some() && ends).then_some(sub)
 }
 
 fn attack(
@@ -173,7 +172,7 @@ fn asn(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, number: &str) ->
     true
 }
 
-/// Numbers identified by the preceding word: `ASN 12345`, `CVE 2021-44228`, `APT 41`.
+/// Numbers identified by the preceding word: `ASN 12345`, `APT 41`.
 pub(in crate::domain::extraction) fn numbers(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     if !part.is_only(DIGIT | DASH) || part.has(DOT) || part.text.len() > 12 {
         return false;
@@ -190,22 +189,6 @@ pub(in crate::domain::extraction) fn numbers(source: &mut Source<'_>, part: &Tok
     }
     let span = part.start - gap - word.len()..part.end();
     match word {
-        "CVE" | "cve" => {
-            let Some((year, serial)) = part.text.split_once('-') else {
-                return false;
-            };
-            let plausible = digits(year, 4..=4).is_some_and(|year| (1999..=2099).contains(&year));
-            if !plausible || digits(serial, 4..=7).is_none() {
-                return false;
-            }
-            source.push(
-                EntityKind::Cve,
-                format!("CVE-{year}-{serial}"),
-                span,
-                "cve-id",
-                0.95,
-            );
-        }
         "ASN" | "AS" => {
             let Some(number) = digits(part.text, 1..=10) else {
                 return false;

@@ -1,7 +1,8 @@
 //! A file for the rules of each kind of hit. They read a token and what is around it, and push what they find.
 
 pub(super) mod bitcoin;
-mod files;
+pub(super) mod cve;
+pub(super) mod files;
 pub(super) mod hash;
 pub(super) mod host;
 pub(super) mod identifiers;

@@ -4,26 +4,15 @@
 //! capitalised (`Program Files`, `Windows NT`), or if a capitalised name ends in a known extension. Prose after a
 //! path does not look like that.
 
+use super::super::script::{is_edge, is_latin};
 use super::super::source::Source;
 use super::super::token::Token;
 use super::super::word_lists::UNIX_ROOTS;
 use super::files;
 use crate::domain::cursor::Cursor;
 use crate::domain::kinds::EntityKind;
+use crate::domain::normal_form;
 
-/// Registry hives by name and abbreviation.
-const HIVES: &[(&str, &str)] = &[
-    ("HKEY_LOCAL_MACHINE", "HKEY_LOCAL_MACHINE"),
-    ("HKEY_CURRENT_USER", "HKEY_CURRENT_USER"),
-    ("HKEY_CLASSES_ROOT", "HKEY_CLASSES_ROOT"),
-    ("HKEY_CURRENT_CONFIG", "HKEY_CURRENT_CONFIG"),
-    ("HKEY_USERS", "HKEY_USERS"),
-    ("HKLM", "HKEY_LOCAL_MACHINE"),
-    ("HKCU", "HKEY_CURRENT_USER"),
-    ("HKCR", "HKEY_CLASSES_ROOT"),
-    ("HKCC", "HKEY_CURRENT_CONFIG"),
-    ("HKU", "HKEY_USERS"),
-];
 /// Keys that reports write without the hive.
 const BARE_KEYS: &[&str] = &[
     "software\\microsoft\\",
@@ -32,6 +21,8 @@ const BARE_KEYS: &[&str] = &[
     "system\\currentcontrolset\\",
 ];
 const MAX_PATH_LENGTH: usize = 1024;
+/// Characters of a placeholder in a path, and of a component in which two scripts meet.
+const MAX_PLACEHOLDER: usize = 40;
 /// Prefix of an environment variable in PowerShell.
 const ENVIRONMENT: &str = "$env:";
 
@@ -43,6 +34,11 @@ pub(in crate::domain::extraction) fn windows(source: &mut Source<'_>, token: &To
         .unwrap_or(token.text);
     if let Some((at, hive)) = hive_start(text) {
         return key(source, token.start + at, hive);
+    }
+    if text.starts_with('\\')
+        && let Some((start, hive)) = bracketed_hive(source, token.start)
+    {
+        return key(source, start, hive);
     }
     let lower = text.to_ascii_lowercase();
     if BARE_KEYS
@@ -93,14 +89,7 @@ fn emit(
     confidence: f32,
 ) -> Option<usize> {
     let text = source.text.get(span.clone())?;
-    // Double backslashes come from code and JSON. A share keeps two leading ones, a path from the root one.
-    let body = text.trim_start_matches('\\');
-    let lead = match text.len() - body.len() {
-        0 => "",
-        1 => "\\",
-        _ => "\\\\",
-    };
-    let value = format!("{lead}{}", collapse_backslashes(body));
+    let value = normal_form::normal_form(kind, text);
     let components = value
         .trim_start_matches('\\')
         .split('\\')
@@ -114,48 +103,45 @@ fn emit(
     Some(end)
 }
 
-fn collapse_backslashes(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c != '\\' || !out.ends_with('\\') {
-            out.push(c);
-        }
-    }
-    out
-}
-
-fn hive_start(text: &str) -> Option<(usize, (usize, &'static str))> {
-    let at = text.find("HK").or_else(|| text.find("hk"))?;
+/// Where the name of a registry hive begins in the text, and its length.
+fn hive_start(text: &str) -> Option<(usize, usize)> {
+    let at = ["HK", "hk", "REGISTRY\\"]
+        .iter()
+        .find_map(|lead| text.find(lead))?;
     let rest = text.get(at..)?;
     let alone = text
         .get(..at)?
         .bytes()
         .next_back()
         .is_none_or(|b| !b.is_ascii_alphanumeric());
-    let (name, hive) = HIVES.iter().find(|(name, _)| {
+    let (name, _) = normal_form::HIVES.iter().find(|(name, _)| {
         let after = rest.get(name.len()..).unwrap_or_default();
         rest.get(..name.len())
             .is_some_and(|head| head.eq_ignore_ascii_case(name))
             && (after.starts_with('\\') || after.starts_with(":\\"))
     })?;
-    alone.then_some((at, (name.len(), hive)))
+    alone.then_some((at, name.len()))
 }
 
-fn key(source: &mut Source<'_>, start: usize, (hive_len, hive): (usize, &'static str)) -> Option<usize> {
+/// The start of a key whose hive stands in angle brackets before this place: `<HKCU>\Software`.
+fn bracketed_hive(source: &Source<'_>, at: usize) -> Option<(usize, usize)> {
+    let before = source.before(at, 24).strip_suffix('>')?;
+    let (_, name) = before.rsplit_once('<')?;
+    let known = normal_form::HIVES
+        .iter()
+        .any(|(hive, _)| hive.eq_ignore_ascii_case(name));
+    known.then(|| (at - name.len() - 2, name.len() + 2))
+}
+
+fn key(source: &mut Source<'_>, start: usize, hive_len: usize) -> Option<usize> {
     let colon = usize::from(source.after(start + hive_len, 1) == ":");
     let body = start + hive_len + colon;
     let end = path_end(source, body);
-    let path = collapse_backslashes(source.text.get(body..end)?);
-    if path.trim_matches('\\').is_empty() {
+    if source.text.get(body..end)?.trim_matches('\\').is_empty() {
         return None;
     }
-    source.push(
-        EntityKind::RegistryKey,
-        format!("{hive}{path}"),
-        start..end,
-        "registry-key",
-        0.97,
-    );
+    let value = source.text.get(start..end)?.to_owned();
+    source.push(EntityKind::RegistryKey, value, start..end, "registry-key", 0.97);
     Some(end)
 }
 
@@ -223,19 +209,28 @@ fn is_escape(rest: &str) -> bool {
 fn path_end(source: &Source<'_>, start: usize) -> usize {
     let text = source.after(start, MAX_PATH_LENGTH);
     let mut cursor = Cursor::new(text);
-    let (mut component, mut end, mut open) = (0, 0, 0i32);
+    let (mut component, mut end, mut open, mut previous) = (0, 0, 0i32, '\\');
     while let Some(c) = cursor.bump() {
         match c {
             '\\' => component = cursor.at(),
             '(' => open += 1,
             ')' if open > 0 => open -= 1,
+            '<' if cursor.at() == component + 1 && component > 0 => {
+                match placeholder_len(text.get(component..).unwrap_or_default()) {
+                    Some(len) => cursor.skip_to(component + len),
+                    None => break,
+                }
+            }
             ' ' => match extend_over_space(text.get(component..).unwrap_or_default(), end - component) {
                 Some(len) => cursor.skip_to(component + len),
                 None => break,
             },
             _ if !is_name_char(c) => break,
+            // A letter of another script is of the sentence, unless the path goes on behind it.
+            _ if is_edge(previous, c) && !is_latin(c) && !goes_on(cursor.rest()) => break,
             _ => {}
         }
+        previous = c;
         end = cursor.at();
     }
     let path = text.get(..end).unwrap_or_default();
@@ -243,6 +238,30 @@ fn path_end(source: &Source<'_>, start: usize) -> usize {
         + path
             .trim_end_matches(['.', '\\', '-', ':', '&', '+', '=', '!', '~'])
             .len()
+}
+
+/// Length of a placeholder that is a whole component: `<SID>\`.
+fn placeholder_len(component: &str) -> Option<usize> {
+    let inner = component.strip_prefix('<')?;
+    let close = inner
+        .bytes()
+        .take(MAX_PLACEHOLDER)
+        .position(|byte| byte == b'>')?;
+    let word = inner.get(..close)?;
+    let plain = word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b' ' | b'_' | b'-'));
+    let whole = inner.get(close + 1..).is_some_and(|rest| rest.starts_with('\\'));
+    (plain && whole).then_some(close + 2)
+}
+
+/// Whether a component goes on to a backslash.
+fn goes_on(rest: &str) -> bool {
+    rest.chars()
+        .take(MAX_PLACEHOLDER)
+        .find(|c| !is_name_char(*c) || *c == '\\')
+        == Some('\\')
 }
 
 fn is_name_char(c: char) -> bool {

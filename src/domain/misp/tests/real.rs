@@ -58,7 +58,9 @@ fn canonical(kind: &str, value: &str) -> String {
             .map_or(plain, |address| address.to_string()),
         "registry-key" => value
             .replace("HKLM\\", "HKEY_LOCAL_MACHINE\\")
-            .replace("HKCU\\", "HKEY_CURRENT_USER\\"),
+            .replace("HKCU\\", "HKEY_CURRENT_USER\\")
+            .trim_end_matches('\\')
+            .to_owned(),
         "url" | "link" => {
             let mut parts: Vec<String> = plain.splitn(4, '/').map(str::to_owned).collect();
             if let [scheme, _, host, ..] = parts.as_mut_slice() {

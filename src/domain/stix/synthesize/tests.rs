@@ -211,8 +211,8 @@ fn an_indicator_has_the_pattern_of_its_value_and_no_other() {
         ),
         (
             "x",
-            json!({"value": "bücher.example", "kind": "domain"}),
-            "[domain-name:value = 'bücher.example']",
+            json!({"value": "xn--bcher-kva.example", "kind": "domain"}),
+            "[domain-name:value = 'xn--bcher-kva.example']",
             "stix",
         ),
         (
