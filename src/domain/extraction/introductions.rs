@@ -16,11 +16,11 @@ use super::context;
 use super::names::{ends_word, starts_word};
 use super::source::{Source, is_one_of};
 use super::word_lists::{
-    ALIAS_FILLERS, GROUP_NOUNS, HOSTILE_WORDS, PRODUCT_WORDS, PROGRAM_NOUNS, RESEARCH_WORDS, THREAT_NOUNS,
-    VERB_FILLERS,
+    ALIAS_FILLERS, GROUP_NOUNS, HOSTILE_WORDS, ORDINARY_LEADS, ORDINARY_NOUNS, PRODUCT_WORDS, PROGRAM_NOUNS,
+    RESEARCH_WORDS, THREAT_NOUNS, VENDORS, VERB_FILLERS,
 };
 use crate::domain::kinds::EntityKind;
-use words::{ADDING, LEADING, OTHER_THINGS, PARTITIVES, PRONOUNS, VARIANTS};
+use words::{ADDING, COMPANIES, LEADING, NOT_THREATS, OTHER_THINGS, PARTITIVES, PRONOUNS, VARIANTS};
 
 pub(super) use words::{ALIASES, DEFINING, NOUNS, VERBS, VERBS_AS};
 
@@ -73,7 +73,8 @@ pub(super) fn after_verb(source: &Source<'_>, verb: Range<usize>, needs_as: bool
     let (mut noun, mut words) = ("", 0);
     for word in source.after(at, MAX_NAME_BYTES * 2).split(' ').take(PHRASE) {
         // Directly behind the verb "eCh0raix" is the name, and "eCrime" in "dubbed the eCrime gang" is none.
-        if !word.starts_with(char::is_lowercase) || (words == 0 && is_mixed(word)) {
+        let noun_in_capitals = word == "RAT" && words > 0;
+        if !(noun_in_capitals || word.starts_with(char::is_lowercase)) || (words == 0 && is_mixed(word)) {
             break;
         }
         words += 1;
@@ -139,7 +140,8 @@ pub(super) fn before_definition(source: &Source<'_>, verb: Range<usize>) -> Opti
     let definition = rest_of_sentence(source, verb.end);
     let kind = kind_of_definition(definition)?;
     let name = source.text.get(span.clone())?;
-    let clear = (kind != EntityKind::Actor || is_hostile(definition))
+    let clear = !is_ordinary_subject(name)
+        && (kind != EntityKind::Actor || is_hostile(definition))
         && (kind != EntityKind::Tool || (is_mixed(name) && is_about_threats(definition)));
     (behind == verb.start - 1 && clear && !is_one_of(name, PRONOUNS)).then(|| IntroducedName::new(kind, span))
 }
@@ -149,8 +151,11 @@ pub(super) fn before_definition(source: &Source<'_>, verb: Range<usize>) -> Opti
 pub(super) fn beside_noun(source: &Source<'_>, noun: Range<usize>) -> Option<IntroducedName> {
     let kind = kind_of(context::last_word(source.text.get(noun.clone())?))?;
     let span = name_before(source, noun.start)
-        .filter(|_| !is_studied(source, noun.end))
-        .or_else(|| name_behind(source, noun.end))?;
+        .filter(|_| !is_part_of_other(source, noun.end))
+        .or_else(|| name_behind(source, noun.end).filter(|span| !is_part_of_other(source, span.end)))?;
+    if is_ordinary_subject(source.text.get(span.clone())?) {
+        return None;
+    }
     let around = [
         context::sentence(source, noun.start),
         rest_of_sentence(source, noun.end),
@@ -193,13 +198,16 @@ fn is_new_word(word: &str) -> bool {
         && !is_one_of(word, &PRODUCT_WORDS)
 }
 
-/// Whether the noun is only a part of "malware analysis", "malware researchers" and the like.
-fn is_studied(source: &Source<'_>, at: usize) -> bool {
+/// Whether the word is only a part of "malware analysis", "malware researchers", "malware section" and the like.
+fn is_part_of_other(source: &Source<'_>, at: usize) -> bool {
     let next = source
         .after(at, MAX_NAME_BYTES)
         .strip_prefix(' ')
         .map(context::first_word);
-    next.is_some_and(|next| is_one_of(next.strip_suffix('s').unwrap_or(next), &RESEARCH_WORDS))
+    next.is_some_and(|next| {
+        let one = next.strip_suffix('s').unwrap_or(next);
+        is_one_of(one, &RESEARCH_WORDS) || is_one_of(one, NOT_THREATS)
+    })
 }
 
 /// Further places of the introduced names in the text.
@@ -360,7 +368,9 @@ fn name_at(source: &Source<'_>, at: usize) -> Option<(Range<usize>, usize)> {
     let cut = len >= text.len() && !source.after(span.end, 1).is_empty();
     let behind = source.after(span.end, 2);
     let joined = behind.starts_with(['/', '\\', '@', ':', '=', '(']) && behind != ": ";
-    (!cut && !joined && is_name(source.text.get(span.clone())?)).then_some((span.clone(), span.end))
+    let company = is_company(source, span.end);
+    (!cut && !joined && !company && is_name(source.text.get(span.clone())?))
+        .then_some((span.clone(), span.end))
 }
 
 /// A word of a name: `PsiXBot`, `E.K.P`, `X-Agent`.
@@ -404,7 +414,50 @@ fn is_name(text: &str) -> bool {
         && !is_one_of(first, OTHER_THINGS)
         && !is_one_of(last, OTHER_THINGS)
         && !(words.len() == 1 && (kind_of(first).is_some() || is_one_of(first, &VERB_FILLERS)))
+        && !is_ordinary(&words)
+        && !is_one_of(last, COMPANIES)
         && !words.iter().any(|word| word.is_empty())
+}
+
+/// Whether the words say what something is and not how it is called: "This Trojan", "First Stage", "Python Script",
+/// "Sample A". Such a name is none even where a text gives it.
+fn is_ordinary(words: &[&str]) -> bool {
+    let is_noun = |word: &str| {
+        let one = word.strip_suffix('s').unwrap_or(word);
+        is_one_of(word, &ORDINARY_NOUNS) || is_one_of(one, &ORDINARY_NOUNS)
+    };
+    let counts = |word: &str| word.chars().all(|c| c.is_ascii_digit()) || word.len() == 1;
+    let is_of_order = |word: &str| is_one_of(word, &ORDINARY_LEADS) || counts(word);
+    let is_plain = |word: &str| {
+        is_noun(word) || is_of_order(word) || is_one_of(word, &VENDORS) || kind_of(word).is_some()
+    };
+    let begins = words.first().is_some_and(|word| is_one_of(word, &ORDINARY_LEADS));
+    (begins && words.len() > 1 && words.iter().skip(1).all(|word| is_plain(word)))
+        || words.iter().all(|word| is_plain(word))
+}
+
+/// Whether the subject of a definition, or what stands beside a noun, is ordinary words: a sentence begins with a capital,
+/// a heading has only capitals, and what such words begin or end with tells them from a name.
+fn is_ordinary_subject(name: &str) -> bool {
+    let words: Vec<&str> = name.split(' ').collect();
+    let (Some(first), Some(last)) = (words.first(), words.last()) else {
+        return true;
+    };
+    let one = last.strip_suffix('s').unwrap_or(last);
+    is_ordinary(&words)
+        || words.iter().any(|word| is_one_of(word, PRONOUNS))
+        || is_one_of(first, &ORDINARY_LEADS)
+        || (words.len() > 1 && is_one_of(first, &VENDORS))
+        || is_one_of(last, &ORDINARY_NOUNS)
+        || is_one_of(one, &ORDINARY_NOUNS)
+}
+
+/// Whether the words behind tell that a name is that of a company: "Torvo s.r.o.", "Torvo, Inc.".
+fn is_company(source: &Source<'_>, at: usize) -> bool {
+    let text = source.after(at, MAX_NAME_BYTES);
+    let text = text.strip_prefix(',').unwrap_or(text);
+    text.strip_prefix(' ')
+        .is_some_and(|text| is_one_of(token(text), COMPANIES))
 }
 
 /// Whether a word has capitals or digits inside.

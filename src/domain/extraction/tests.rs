@@ -4,6 +4,7 @@ mod forward;
 mod introductions;
 mod lists;
 mod names;
+mod ordinary_phrases;
 mod scripts;
 mod time;
 

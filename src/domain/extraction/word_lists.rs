@@ -42,6 +42,10 @@ word_lists! {
     NOT_A_SUBJECT = "not_a_subject.txt";
     /// Words between a name and its noun: "the Zeus banking trojan".
     NOUN_MODIFIERS = "noun_modifiers.txt";
+    /// Words with which no name of a threat begins.
+    ORDINARY_LEADS = "ordinary_leads.txt";
+    /// Nouns of programs, documents and their parts, which name no threat.
+    ORDINARY_NOUNS = "ordinary_nouns.txt";
     /// Words before a hexadecimal value that is not a file hash.
     OTHER_WORDS = "other_words.txt";
     /// Words with capitals inside that stand before the noun of a threat and name none.
@@ -60,6 +64,8 @@ word_lists! {
     TOOL_NOUNS = "tool_nouns.txt";
     /// First components of absolute Unix paths.
     UNIX_ROOTS = "unix_roots.txt";
+    /// Makers, platforms, languages and countries.
+    VENDORS = "vendors.txt";
     /// Words between a noun and the verb: "malware family that researchers have previously dubbed".
     VERB_FILLERS = "verb_fillers.txt";
     /// What may follow a version but not an address.

@@ -43,6 +43,13 @@ pub(in crate::domain::extraction) fn confidence(
         return None;
     }
     let application = extension == "app" && base.starts_with(|c: char| c.is_uppercase());
+    // "Torvo s.r.o.", "d.o.o.": a company's form, not an object file.
+    let labels = || part.text.split('.');
+    let abbreviation =
+        labels().all(|label| label.chars().count() == 1) && (labels().count() > 2 || extension == "o");
+    if abbreviation {
+        return None;
+    }
     let file = (is_known(extension) || is_library(base)) && !domain
         || is_file_first(source, part, extension)
         || application;
