@@ -43,6 +43,17 @@ pub fn normal_form(kind: EntityKind, value: &str) -> String {
     form
 }
 
+/// An internationalised host or mail address as its reader spells it, whose normal form is the punycode; `None` for any
+/// other value.
+pub fn own_spelling(kind: EntityKind, value: &str) -> Option<String> {
+    if value.is_ascii() || !matches!(kind, EntityKind::Domain | EntityKind::Email) {
+        return None;
+    }
+    let spelled = refang(value.trim()).to_lowercase();
+    let spelled = spelled.trim_end_matches('.').to_owned();
+    (!spelled.is_ascii() && normal_form(kind, &spelled).is_ascii()).then_some(spelled)
+}
+
 /// The form of a value that is not defanged.
 fn form_of_plain(kind: EntityKind, plain: &str) -> String {
     let form = kind_form(kind, plain.trim());

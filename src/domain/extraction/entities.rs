@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::dual_use::mark_with;
-use super::{EntityKind, EntityOfHits, Extractor, Gazetteer, Mention, refang, round_confidence, unite};
+use super::{EntityKind, EntityOfHits, Extractor, Gazetteer, Mention, round_confidence, unite};
 use crate::domain::draft::identity;
 use crate::domain::kinds::ValuePattern;
 use crate::domain::naming::{self, Indicator};
 use crate::domain::node::NodeType;
-use crate::domain::normal_form::normal_form;
+use crate::domain::normal_form::own_spelling;
 use crate::domain::staging::{ExtractedEntity, Extraction};
 use crate::domain::stix::pattern::{Observable, comparison, literal, pattern};
 
@@ -123,14 +123,7 @@ impl EntityOfHits for CountedEntity {
     }
 
     fn begin(&mut self, text: &str, hit: &Mention) {
-        // An internationalised host is shown as the text spells it; its value is the punycode.
-        let spelled = refang(hit.text(text)).to_lowercase();
-        let host = matches!(hit.kind, EntityKind::Domain | EntityKind::Email);
-        if host
-            && !spelled.is_ascii()
-            && self.entity.name == hit.value
-            && normal_form(hit.kind, &spelled) == hit.value
-        {
+        if let Some(spelled) = own_spelling(hit.kind, hit.text(text)) {
             self.entity.name = spelled;
         }
         let quoted: String = hit.text(text).chars().take(QUOTED).collect();

@@ -270,7 +270,7 @@ fn sum(there: &mut Value, value: &Value) {
 
 /// The display name: the title of a rule, the beginning of a long text, the value itself otherwise.
 fn display_name(part: &AttributeValue) -> String {
-    let value = part.value.as_str();
+    let value = part.spelled.as_deref().unwrap_or(&part.value);
     let titled = match part.pattern_type {
         Some("yara") => value
             .lines()

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 use crate::domain::extraction::refang;
 use crate::domain::kinds::EntityKind;
 use crate::domain::node::NodeType;
-use crate::domain::normal_form::normal_form;
+use crate::domain::normal_form::{normal_form, own_spelling};
 use crate::domain::stix::pattern::{Observable, literal, pattern};
 use crate::domain::stix::properties::is_cve;
 
@@ -20,6 +20,8 @@ pub(super) struct AttributeValue {
     pub node_type: NodeType,
     pub kind: Cow<'static, str>,
     pub value: String,
+    /// How the attribute spells it, if the value is the punycode of an internationalised host.
+    pub spelled: Option<String>,
     pub pattern: Option<String>,
     /// The pattern language; a rule (`yara`, `sigma`, `snort`) is its own pattern.
     pub pattern_type: Option<&'static str>,
@@ -31,6 +33,7 @@ impl AttributeValue {
             node_type: NodeType::Ioc,
             kind: kind.into(),
             value: value.into(),
+            spelled: None,
             pattern: None,
             pattern_type: None,
         }
@@ -38,7 +41,10 @@ impl AttributeValue {
 
     /// A value of a kind that texts have too, in the same normal form.
     fn of(kind: EntityKind, value: &str) -> AttributeValue {
-        AttributeValue::new(kind.as_str(), normal_form(kind, value))
+        AttributeValue {
+            spelled: own_spelling(kind, value),
+            ..AttributeValue::new(kind.as_str(), normal_form(kind, value))
+        }
     }
 
     fn with_pattern(mut self, pattern: Option<String>) -> AttributeValue {

@@ -272,17 +272,23 @@ fn awkward_values_survive_into_their_patterns() {
                 "network-traffic:extensions.'http-request-ext'.request_header.'User-Agent'",
             ),
         ] {
+            // Of an internationalised host the value is the punycode, and the name what was sent.
+            let kept = match value {
+                "bücher-zq8.example" => "xn--bcher-zq8-q9a.example",
+                "пример-zq10.испытание" => "xn---zq10-yweu6azakd.xn--80akhbyknj4f",
+                other => other,
+            };
             let mut event = event(vec![attribute(kind, value)]);
             event["uuid"] = json!(uuid::Uuid::new_v4().to_string());
             app.admin.send_in("misp", &json!({"event": event})).await;
             let session = app.admin.search_with(value, &[]).await;
             let stored = session["results"].as_array().unwrap().iter();
             let stored: Vec<&Value> = stored
-                .filter(|node| node["properties"]["value"] == value)
+                .filter(|node| node["properties"]["value"] == kept)
                 .collect();
             assert_eq!(stored.len(), 1, "{value}: {session}");
             let bundle = app.admin.export(text(&session, "recall_id")).await;
-            let wanted = format!("[{path} = {}]", literal(value));
+            let wanted = format!("[{path} = {}]", literal(kept));
             let objects = bundle["objects"].as_array().unwrap();
             let found = objects.iter().find(|object| object["pattern"] == wanted.as_str());
             let patterns: Vec<&Value> = objects.iter().map(|object| &object["pattern"]).collect();

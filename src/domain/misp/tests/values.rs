@@ -169,7 +169,13 @@ fn a_value_gets_its_kind_its_form_and_its_pattern() {
         let [node] = plan.drafts.nodes.as_slice() else {
             panic!("{misp_type} {value}: {plan:?}")
         };
-        assert_eq!(node.name, canonical, "{misp_type} {value}");
+        let spelled = !value.is_ascii() && canonical.starts_with("xn--");
+        let name = if spelled {
+            value.to_lowercase()
+        } else {
+            canonical.to_owned()
+        };
+        assert_eq!(node.name, name, "{misp_type} {value}");
         assert_eq!(shown(node, "value"), canonical, "{misp_type} {value}");
         assert_eq!(shown(node, "ioc_type"), kind, "{misp_type} {value}");
         assert_eq!(shown(node, "misp_type"), misp_type);
