@@ -227,7 +227,12 @@ fn path_end(source: &Source<'_>, start: usize) -> usize {
             },
             _ if !is_name_char(c) => break,
             // A letter of another script is of the sentence, unless the path goes on behind it.
-            _ if is_edge(previous, c) && !is_latin(c) && !goes_on(cursor.rest()) => break,
+            _ if is_edge(previous, c) && !is_latin(c) => {
+                let before = text.get(component..end).unwrap_or_default();
+                if has_known_extension(before) || !goes_on(cursor.rest()) {
+                    break;
+                }
+            }
             _ => {}
         }
         previous = c;
@@ -256,11 +261,11 @@ fn placeholder_len(component: &str) -> Option<usize> {
     (plain && whole).then_some(close + 2)
 }
 
-/// Whether a component goes on to a backslash.
+/// Whether a component goes on to a backslash in the same script.
 fn goes_on(rest: &str) -> bool {
     rest.chars()
         .take(MAX_PLACEHOLDER)
-        .find(|c| !is_name_char(*c) || *c == '\\')
+        .find(|c| !is_name_char(*c) || is_latin(*c) || *c == '\\')
         == Some('\\')
 }
 
