@@ -193,7 +193,7 @@ fn a_value_gets_its_kind_its_form_and_its_pattern() {
 #[test]
 fn composite_values_are_split_and_keep_their_bond() {
     type Row<'r> = (&'r str, String, &'r [&'r str], &'r [(&'r str, &'r str, &'r str)]);
-    let table: [Row; 9] = [
+    let table: [Row; 11] = [
         (
             "filename|sha256",
             format!("a|b.exe|{SHA256}"),
@@ -219,6 +219,8 @@ fn composite_values_are_split_and_keep_their_bond() {
             &[("evil.example", "resolves-to", "198.51.100.3")],
         ),
         ("ip-dst|port", "198.51.100.3|443".into(), &["198.51.100.3"], &[]),
+        ("ip-dst|port", "[2001:db8::6]:443".into(), &["2001:db8::6"], &[]),
+        ("ip-dst|port", "[2001:DB8::6]|443".into(), &["2001:db8::6"], &[]),
         (
             "hostname|port",
             "evil.example:8080".into(),
