@@ -1,5 +1,6 @@
 //! Logs and metrics: text on the terminal, JSON lines in the log file, Prometheus on the admin listener.
 
+mod log_file;
 mod logs;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
-use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
+use super::log_file::LogFile;
 use crate::config::{LogSettings, log_directives};
 use crate::files;
 use crate::lifecycle::give_up;
@@ -115,14 +115,8 @@ pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> 
             files::private_dir(&logs)
                 .and_then(|()| files::check_writable(&logs))
                 .map_err(|error| unusable(&error))?;
-            let appender = RollingFileAppender::builder()
-                .rotation(Rotation::DAILY)
-                .filename_prefix("threat-memory")
-                .filename_suffix("log")
-                .max_log_files(settings.keep_files)
-                .build(logs)
-                .map_err(|error| unusable(&error))?;
-            let (writer, guard) = non_blocking_writer(appender);
+            let log_file = LogFile::new(logs, settings.keep_files).map_err(|error| unusable(&error))?;
+            let (writer, guard) = non_blocking_writer(log_file);
             guards.push(guard);
             let layer = fmt::layer()
                 .json()

@@ -62,7 +62,8 @@ struct LogLevelField<'a> {
 
 /// The last `count` lines of the log, optionally of one level: from the newest file and as many older ones as needed.
 pub(super) fn last_lines(family: &Family, today: NaiveDate, count: usize, level: Option<&str>) -> LogPage {
-    if family.list(today).is_empty() {
+    // The directory is made with the first file. A file that was moved away is followed by another one.
+    if !family.dir.is_dir() {
         return LogPage::failed("No log file configured");
     }
     let level = level.map(normal);
@@ -202,6 +203,21 @@ mod tests {
             );
             assert_eq!(page.error, None);
         }
+    }
+
+    #[test]
+    fn a_log_that_was_moved_away_is_empty_and_one_that_is_not_written_is_an_error() {
+        let (dir, family) = logged(&[("2026-11-22", &line("INFO", "one"))]);
+        let log = dir.path().join(family.name(family.all()[0]));
+        std::fs::rename(&log, dir.path().join("rotated.1")).unwrap();
+        let page = last_lines(&family, day("2026-11-22"), 10, None);
+        assert_eq!(page, LogPage::default());
+        std::fs::write(log, line("INFO", "two")).unwrap();
+        let page = last_lines(&family, day("2026-11-22"), 10, None);
+        assert_eq!(events(&page), ["two"]);
+        let nowhere = Family::new("".into(), PREFIX, SUFFIX);
+        let page = last_lines(&nowhere, day("2026-11-22"), 10, None);
+        assert_eq!(page.error, Some("No log file configured"));
     }
 
     #[test]
