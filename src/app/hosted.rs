@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::middleware::{Compress, Condition, from_fn};
-use actix_web::{App, HttpServer, web};
+use actix_web::{App, web};
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{AdminListener, Listeners, StartError, demo_data, first, serve, tidy_metrics};
+use super::listener::Listener;
+use super::{AdminListener, Listeners, StartError, demo_data, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, GraphHandle};
@@ -316,7 +317,15 @@ async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listener
     let data = web::Data::new(state.clone());
     let origins = settings.cors_origins.clone();
     let console = settings.console;
-    let server = HttpServer::new(move || {
+    let listener = Listener {
+        address: settings.bind,
+        workers: settings.workers,
+        drain_seconds: settings.drain_seconds,
+        allows_half_closed: true,
+        on_connect: |_, _| (),
+        refusal: hosted::refusal,
+    };
+    let app = move || {
         App::new()
             .app_data(data.clone())
             // The last one is the first to see a request.
@@ -329,15 +338,11 @@ async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listener
             .wrap(from_fn(observe))
             .configure(hosted::configure)
             .configure(move |cfg| hosted::console(cfg, console))
-    })
-    .workers(settings.workers)
-    .disable_signals()
-    .shutdown_timeout(settings.drain_seconds)
-    .bind(settings.bind)
-    .map_err(|error| StartError::Io(format!("server.bind {}", settings.bind), error))?;
-    let address = first(server.addrs())?;
+    };
+    let failed = |error| StartError::Io(format!("server.bind {}", settings.bind), error);
+    let (server, address) = listener.serve(app).map_err(failed)?;
     serve(
-        server.run(),
+        server,
         address,
         AdminListener {
             section: "server",

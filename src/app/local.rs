@@ -4,12 +4,13 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use actix_web::middleware::{Compress, from_fn};
-use actix_web::{App, HttpServer, web};
+use actix_web::{App, web};
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 use tokio::task::JoinHandle;
 
-use super::{AdminListener, Listeners, StartError, first, serve, tidy_metrics};
+use super::listener::Listener;
+use super::{AdminListener, Listeners, StartError, serve, tidy_metrics};
 use crate::config::local::{EVERYWHERE, Editor, LocalSettings, WebSettings};
 use crate::http::local::{self, LocalState};
 use crate::http::{compression, observe};
@@ -86,7 +87,20 @@ async fn listen(
         return Err(StartError::Setup(format!("web.host: {EVERYWHERE}")));
     }
     let data = web::Data::new(state.clone());
-    let server = HttpServer::new(move || {
+    let listener = Listener {
+        address,
+        workers: web_settings.workers,
+        drain_seconds: web_settings.drain_seconds,
+        // Frees the slot of a disconnected stream client at once rather than at the next line.
+        allows_half_closed: false,
+        on_connect: |connection, data| {
+            if let Ok(peer) = Peer::of(connection) {
+                data.insert(peer);
+            }
+        },
+        refusal: local::refusal,
+    };
+    let app = move || {
         App::new()
             .app_data(data.clone())
             // The last one is the first to see a request.
@@ -95,23 +109,10 @@ async fn listen(
             .wrap(from_fn(compression::negotiate))
             .wrap(from_fn(observe))
             .configure(local::configure)
-    })
-    .workers(web_settings.workers)
-    .disable_signals()
-    .on_connect(|connection, data| {
-        let connection = connection.downcast_ref::<actix_web::rt::net::TcpStream>();
-        if let Some(peer) = connection.and_then(|connection| Peer::of(connection).ok()) {
-            data.insert(peer);
-        }
-    })
-    // Frees the slot of a disconnected stream client at once rather than at the next line.
-    .h1_allow_half_closed(false)
-    .shutdown_timeout(web_settings.drain_seconds)
-    .bind(address)
-    .map_err(|error| StartError::Io(place.clone(), error))?;
-    let address = first(server.addrs())?;
+    };
+    let (server, address) = listener.serve(app).map_err(failed)?;
     serve(
-        server.run(),
+        server,
         address,
         AdminListener {
             section: "web",

@@ -4,6 +4,7 @@
 
 mod demo_data;
 pub mod hosted;
+mod listener;
 pub mod local;
 
 use std::future::{Future, poll_fn};

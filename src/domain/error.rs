@@ -35,6 +35,9 @@ pub enum DomainError {
     /// The bundle built for export breaks a STIX rule, so nothing is exported.
     #[error("STIX bundle failed validation")]
     InvalidBundle { details: String },
+    /// The session found nothing that may leave now.
+    #[error("the session has no results to export, and a STIX bundle needs at least one object")]
+    NothingToExport,
     /// Every object of the session is withheld from export until its markings are defined.
     #[error(
         "all {count} objects of this session are held back, because a marking of theirs is not defined: send its \
@@ -137,7 +140,9 @@ impl DomainError {
             Self::Conflict(_) => ErrorKind::Conflict,
             Self::TooLarge { .. } | Self::TransactionTooLarge { .. } => ErrorKind::TooLarge,
             Self::TooSlow => ErrorKind::TooSlow,
-            Self::InvalidBundle { .. } | Self::HeldBack { .. } => ErrorKind::InvalidBundle,
+            Self::InvalidBundle { .. } | Self::HeldBack { .. } | Self::NothingToExport => {
+                ErrorKind::InvalidBundle
+            }
             Self::RateLimited { .. } => ErrorKind::RateLimited,
             Self::Busy { .. }
             | Self::Overtaken

@@ -1,5 +1,7 @@
 //! The domain rules of the service. Pure: no actors, no database, no clock (`now` is passed in).
 
+use serde::{Deserialize, Deserializer};
+
 pub mod audit;
 pub mod confidence;
 pub(crate) mod cursor;
@@ -41,6 +43,13 @@ pub mod stix;
 
 pub mod tlp;
 pub mod why;
+
+/// Reads null as the default: in a body it means that a field is absent.
+pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    from: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
 
 /// Makes every `\b` in a pattern an ASCII word boundary. With Unicode boundaries the `regex` crate leaves its fast
 /// engine at the first non-ASCII character, which makes a text a hundred times slower. The ASCII boundary also

@@ -4,7 +4,7 @@
 const MAX_NAME: usize = 100;
 
 /// The known name that differs from `name` in the fewest letters, if they are alike. Case, hyphens and spaces don't count.
-pub fn nearest(name: &str, known: impl IntoIterator<Item = &'static str>) -> Option<&'static str> {
+pub fn nearest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let letters = |text: &str| -> Vec<char> {
         let plain = text.chars().take(MAX_NAME).flat_map(char::to_lowercase);
         plain

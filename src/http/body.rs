@@ -1,19 +1,24 @@
 //! Request bodies: read after authentication, bounded in size, and parsed so that errors name the field.
 
+mod wording;
+
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Ready, ready};
 use std::time::Duration;
 
-use actix_web::web;
+use actix_web::dev::Payload;
+use actix_web::http::header::CONTENT_LENGTH;
+use actix_web::{FromRequest, HttpRequest, web};
 use futures_util::StreamExt;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use super::objects::{MUST_BE_AN_OBJECT, Objects};
+use super::objects::Objects;
+use super::query::shown_name;
 use super::weight;
 use crate::capacity::{Budget, Load, Share, Tenant, large_body_permits, run_heavy};
 use crate::domain::error::DomainError;
 use crate::domain::nearest::nearest;
-use crate::domain::secret_name::is_secret_name;
 
 /// Bodies above this size are parsed on a blocking thread.
 const LARGE: usize = 256 * 1024;
@@ -23,18 +28,36 @@ const LARGE_WAIT: Duration = Duration::from_secs(60);
 const SILENCE: Duration = Duration::from_secs(10);
 const WHOLE: Duration = Duration::from_secs(120);
 
-/// Longest name of a field that is repeated, in characters.
-const MAX_NAME: usize = 100;
+/// Longest path of a field that an error names, in bytes.
+const MAX_PATH: usize = 300;
 
-/// Longest parser message that is passed on verbatim, in bytes.
-const SAID: usize = 300;
+/// The body of a request, not yet read.
+pub struct Body {
+    payload: Payload,
+    /// The size that the request announces, in bytes.
+    announced: Option<u64>,
+}
+
+impl FromRequest for Body {
+    type Error = actix_web::Error;
+    type Future = Ready<Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let length = request.headers().get(CONTENT_LENGTH);
+        let announced = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        ready(Ok(Self {
+            payload: payload.take(),
+            announced,
+        }))
+    }
+}
 
 /// Reads and parses a small JSON body of at most `limit` bytes. The body does not count against the budget.
 ///
 /// # Errors
 /// `TooLarge`, or `Invalid` with the path of the field.
-pub async fn json<T: DeserializeOwned>(payload: web::Payload, limit: usize) -> Result<T, DomainError> {
-    let bytes = read(payload, limit, None).await?;
+pub async fn json<T: DeserializeOwned>(body: Body, limit: usize) -> Result<T, DomainError> {
+    let bytes = read(body, limit, None).await?;
     parse(&bytes)
 }
 
@@ -44,11 +67,11 @@ pub async fn json<T: DeserializeOwned>(payload: web::Payload, limit: usize) -> R
 /// # Errors
 /// As [`json`], and `Invalid` with the name of the unknown field.
 pub async fn json_of_optional<T: DeserializeOwned>(
-    payload: web::Payload,
+    body: Body,
     limit: usize,
     fields: &[&'static str],
 ) -> Result<T, DomainError> {
-    let bytes = read(payload, limit, None).await?;
+    let bytes = read(body, limit, None).await?;
     parse_optional(&bytes, fields)
 }
 
@@ -57,11 +80,11 @@ pub async fn json_of_optional<T: DeserializeOwned>(
 /// # Errors
 /// As [`json_of_optional`].
 pub async fn json_or_empty<T: DeserializeOwned>(
-    payload: web::Payload,
+    body: Body,
     limit: usize,
     fields: &[&'static str],
 ) -> Result<T, DomainError> {
-    let bytes = read(payload, limit, None).await?;
+    let bytes = read(body, limit, None).await?;
     parse_optional(if bytes.is_empty() { b"{}" } else { &bytes }, fields)
 }
 
@@ -69,8 +92,8 @@ pub async fn json_or_empty<T: DeserializeOwned>(
 ///
 /// # Errors
 /// `TooLarge`, or `Invalid` with the name of the field.
-pub async fn none(payload: web::Payload, limit: usize) -> Result<(), DomainError> {
-    let bytes = read(payload, limit, None).await?;
+pub async fn none(body: Body, limit: usize) -> Result<(), DomainError> {
+    let bytes = read(body, limit, None).await?;
     if bytes.is_empty() {
         Ok(())
     } else {
@@ -85,7 +108,7 @@ fn parse_empty(bytes: &[u8]) -> Result<(), DomainError> {
     match names_of(bytes).into_iter().next() {
         None => Ok(()),
         Some(name) => Err(DomainError::invalid(
-            shown_name(&name),
+            shown_name(&name, "body"),
             "is not known here: this request takes no body",
         )),
     }
@@ -95,12 +118,6 @@ fn parse_empty(bytes: &[u8]) -> Result<(), DomainError> {
 fn names_of(bytes: &[u8]) -> BTreeSet<String> {
     let fields: BTreeMap<String, IgnoredAny> = serde_json::from_slice(bytes).unwrap_or_default();
     fields.into_keys().collect()
-}
-
-/// The name that an error gives to a field that the caller has named.
-fn shown_name(name: &str) -> &str {
-    let is_short = name.chars().count() <= MAX_NAME && !name.chars().any(char::is_control);
-    if is_short { name } else { "body" }
 }
 
 fn parse_optional<T: DeserializeOwned>(bytes: &[u8], fields: &[&'static str]) -> Result<T, DomainError> {
@@ -117,7 +134,7 @@ fn parse_optional<T: DeserializeOwned>(bytes: &[u8], fields: &[&'static str]) ->
     if let Some(meant) = nearest(unknown, fields.iter().copied()) {
         rule.push_str(&format!("; did you mean {meant}?"));
     }
-    Err(DomainError::invalid(shown_name(unknown), rule))
+    Err(DomainError::invalid(shown_name(unknown, "body"), rule))
 }
 
 /// Reads a body of at most `limit` bytes and passes it to `parse`. The caller must keep the returned load alive for as
@@ -126,14 +143,14 @@ fn parse_optional<T: DeserializeOwned>(bytes: &[u8], fields: &[&'static str]) ->
 /// # Errors
 /// `TooLarge`, `TooSlow`, `Busy` when the budget is exhausted, or any error of `parse`.
 pub async fn read_counted<T: Send + 'static, E: From<DomainError> + Send + 'static>(
-    payload: web::Payload,
+    body: Body,
     limit: usize,
     budget: &Budget,
     tenant: Tenant,
     parse: impl FnOnce(Vec<u8>) -> Result<T, E> + Send + 'static,
 ) -> Result<(T, Load), E> {
     let mut load = budget.load(tenant);
-    let bytes = Vec::from(read(payload, limit, Some(&mut load)).await?);
+    let bytes = Vec::from(read(body, limit, Some(&mut load)).await?);
     if bytes.len() < LARGE {
         return Ok((parse(bytes)?, load));
     }
@@ -151,17 +168,18 @@ async fn large_body_permit(tenant: Tenant) -> Result<Share, DomainError> {
 }
 
 /// Reads the bytes of a body and counts them in `load`, if there is one, as they arrive.
-async fn read(
-    payload: web::Payload,
-    limit: usize,
-    load: Option<&mut Load>,
-) -> Result<web::BytesMut, DomainError> {
-    let read = tokio::time::timeout(WHOLE, read_chunks(payload, limit, load)).await;
+async fn read(body: Body, limit: usize, load: Option<&mut Load>) -> Result<web::BytesMut, DomainError> {
+    // Refused unread: the client would send it for nothing.
+    let most = u64::try_from(limit).unwrap_or(u64::MAX);
+    if body.announced.is_some_and(|size| size > most) {
+        return Err(DomainError::TooLarge { limit });
+    }
+    let read = tokio::time::timeout(WHOLE, read_chunks(body.payload, limit, load)).await;
     read.unwrap_or(Err(DomainError::TooSlow))
 }
 
 async fn read_chunks(
-    mut payload: web::Payload,
+    mut payload: Payload,
     limit: usize,
     mut load: Option<&mut Load>,
 ) -> Result<web::BytesMut, DomainError> {
@@ -183,7 +201,7 @@ async fn read_chunks(
     Ok(body)
 }
 
-async fn next_chunk(payload: &mut web::Payload) -> Result<Option<web::Bytes>, DomainError> {
+async fn next_chunk(payload: &mut Payload) -> Result<Option<web::Bytes>, DomainError> {
     let next = tokio::time::timeout(SILENCE, payload.next()).await;
     let chunk = next.map_err(|_| DomainError::TooSlow)?.transpose();
     chunk.map_err(|error| DomainError::invalid("body", format!("could not be read: {error}")))
@@ -191,7 +209,7 @@ async fn next_chunk(payload: &mut web::Payload) -> Result<Option<web::Bytes>, Do
 
 /// Reads and discards the rest of a refused body. Many clients read the response only after sending the whole body, and
 /// would see a connection reset instead.
-async fn drain(mut payload: web::Payload, mut left: usize) {
+async fn drain(mut payload: Payload, mut left: usize) {
     while let Ok(Some(chunk)) = next_chunk(&mut payload).await {
         let Some(rest) = left.checked_sub(chunk.len()) else {
             return;
@@ -235,35 +253,14 @@ pub fn optional<F, T: TryFrom<F, Error: ToString>>(
 }
 
 fn describe(path: &str, error: &serde_json::Error) -> DomainError {
-    // The path contains keys chosen by the caller.
-    let path = if path.len() > SAID { "." } else { path };
     let text = error.to_string();
-    let rule = text.split(" at line ").next().unwrap_or(&text);
     if !error.is_data() {
         return DomainError::invalid("body", format!("is not valid JSON: {text}"));
     }
-    let field = |name: &str| match path {
-        "." => name.to_owned(),
-        path => format!("{path}.{name}"),
-    };
-    if let Some(missing) = rule
-        .strip_prefix("missing field `")
-        .and_then(|rest| rest.strip_suffix('`'))
-    {
-        return DomainError::invalid(field(missing), "is required");
-    }
-    let place = if path == "." { "body" } else { path };
-    // The parser quotes the offending value, which may be a secret or very long.
-    let expected = rule.rsplit_once("expected ").map(|(_, expected)| expected);
-    let rule = match expected.filter(|expected| expected.len() <= SAID) {
-        // Our type names mean nothing to the caller.
-        Some(expected) if expected.starts_with("struct ") => MUST_BE_AN_OBJECT.to_owned(),
-        Some(expected) if is_secret_name(path) => format!("must be {expected}"),
-        None if is_secret_name(path) => "can't be read".to_owned(),
-        Some(_) | None if rule.len() <= SAID => rule.to_owned(),
-        Some(expected) => format!("is not as expected: {expected}"),
-        None => "is not as expected".to_owned(),
-    };
+    let message = text.split(" at line ").next().unwrap_or(&text);
+    // The path contains keys chosen by the caller.
+    let path = if path.len() > MAX_PATH { "." } else { path };
+    let (place, rule) = wording::place_and_rule(path, message);
     DomainError::invalid(place, rule)
 }
 
@@ -308,7 +305,7 @@ mod tests {
             ),
             (r#"{"a\nb":1}"#, "body: is not known here"),
             ("[]", "body: must be an object"),
-            (r#"{"disabled":1}"#, "disabled: invalid type"),
+            (r#"{"disabled":1}"#, "disabled: must be true or false"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.starts_with(want), "{text} gave {error}");
@@ -342,10 +339,7 @@ mod tests {
             ("{", "body: is not valid JSON"),
             ("{}", "items: is required"),
             (r#"{"items":[{"score":1},{}]}"#, "items[1].score: is required"),
-            (
-                r#"{"items":[{"score":"x"}]}"#,
-                "items[0].score: invalid type: string \"x\", expected f64",
-            ),
+            (r#"{"items":[{"score":"x"}]}"#, "items[0].score: must be a number"),
             (r#"{"items":[{"score":NaN}]}"#, "body: is not valid JSON"),
             (
                 r#"{"items":[{"score":1,"tlp":"PINK"}]}"#,
@@ -366,7 +360,7 @@ mod tests {
         }
         let long = format!(r#"{{"items":[{{"score":"{}"}}]}}"#, "x".repeat(100_000));
         let error = parse::<Outer>(long.as_bytes()).unwrap_err().to_string();
-        assert_eq!(error, "items[0].score: is not as expected: f64");
+        assert_eq!(error, "items[0].score: must be a number");
         #[derive(Debug, Deserialize)]
         struct Login {
             #[allow(dead_code)]

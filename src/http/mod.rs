@@ -16,8 +16,10 @@ mod objects;
 mod openapi;
 mod pages;
 mod problem;
+mod query;
 mod viewer;
 mod weight;
+pub mod wire;
 
 use std::sync::Arc;
 

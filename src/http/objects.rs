@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 /// The error message for a value that must be an object.
-pub(super) const MUST_BE_AN_OBJECT: &str = "must be an object";
+const MUST_BE_AN_OBJECT: &str = "must be an object";
 
 /// A JSON deserializer that refuses an array in place of a struct, at every depth. Self-describing types (`Value`) and
 /// structs inside enum variants, which no body has, are not affected.

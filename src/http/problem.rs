@@ -72,6 +72,7 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
         | DomainError::TooLarge { .. }
         | DomainError::TransactionTooLarge { .. }
         | DomainError::HeldBack { .. }
+        | DomainError::NothingToExport
         | DomainError::TooSlow
         | DomainError::InvalidBundle { .. }
         | DomainError::PullFailed { .. }

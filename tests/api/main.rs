@@ -25,3 +25,4 @@ mod smoke;
 mod stix;
 mod storm;
 mod upgrade;
+mod wrong_types;

@@ -126,6 +126,9 @@ impl Work for ExportSession {
         let log = core.log_export(&by, session, outcome_of(&built), (exported, held_back));
         let (logged, bundle) = tokio::join!(log, text_of(built));
         logged?;
+        if exported == 0 && bundle.is_err() {
+            return Err(DomainError::NothingToExport);
+        }
         let bundle = bundle?;
         Ok(ExportBundle { bundle, held_back })
     }

@@ -60,9 +60,7 @@ impl Work for StageBundle {
             None => None,
             Some(feed) => {
                 let found = core.store.feed(ws, feed).await?;
-                Some(found.ok_or_else(|| {
-                    DomainError::invalid("feed_source_id", "is not a feed of this workspace")
-                })?)
+                Some(found.ok_or(DomainError::NotFound("feed"))?)
             }
         };
         let stated = default_tlp.or(of_feed.map(|feed| feed.default_tlp));

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::{Feed, Redistribution};
 use crate::domain::error::DomainError;
+use crate::domain::or_default;
 use crate::domain::schema::{self, at_least_one, text_schema};
 use crate::domain::tlp::{Clearance, Tlp, TlpInput};
 
@@ -32,8 +33,8 @@ text_schema! {
 pub struct NewFeed {
     #[schema(value_type = FeedName)]
     pub name: String,
-    #[serde(default)]
-    #[schema(value_type = FeedDescription)]
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<FeedDescription>)]
     pub description: String,
     /// The collection's objects URL, which the operator's rules for outgoing requests must permit.
     #[schema(

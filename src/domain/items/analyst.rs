@@ -5,12 +5,13 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName};
-use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, or_default, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
+use crate::domain::or_default;
 use crate::domain::tlp::{Tlp, TlpInput};
 
 /// The request body of an analyst.
@@ -37,8 +38,8 @@ pub struct AnalystNode {
     tlp: Option<Tlp>,
     confidence: Option<Confidence>,
     /// At most 64 KiB of JSON.
-    #[serde(default)]
-    #[schema(example = json!({"sector": "energy"}))]
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<Map<String, Value>>, example = json!({"sector": "energy"}))]
     properties: Map<String, Value>,
 }
 

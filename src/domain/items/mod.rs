@@ -10,7 +10,7 @@ pub(super) mod bounds;
 mod osint;
 mod report;
 
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
@@ -66,11 +66,6 @@ pub fn plan<W: IngestBody>(body: W, by: &str, size: usize) -> Result<ItemPlan, D
     let room = bounds::room(size).saturating_sub(plan.drafts.weight());
     plan.drafts.keep_passages(room);
     Ok(plan)
-}
-
-/// Reads null as the default, like a missing field.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
-    Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
 /// Adds kind, value and pattern to an indicator's properties: search and export rely on them.

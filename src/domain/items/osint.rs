@@ -1,17 +1,20 @@
 //! Items of an OSINT collector.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName, SharedText, TagText};
-use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, or_default, present, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
+use crate::domain::or_default;
 use crate::domain::tlp::{Tlp, TlpInput};
 
 /// The request body of a collector.
@@ -43,8 +46,9 @@ pub struct OsintItem {
     #[schema(value_type = Option<TlpInput>)]
     tlp: Option<Tlp>,
     confidence: Option<Confidence>,
-    #[serde(default)]
-    #[schema(value_type = Vec<TagText>, max_items = 100)]
+    /// Blank ones and repetitions are left out.
+    #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<Vec<TagText>>, max_items = 100)]
     tags: Vec<String>,
     published: Option<DateTime<Utc>>,
 }
@@ -73,12 +77,21 @@ impl OsintItem {
         bounds::name(&format!("{place}.title"), &self.title)?;
         bounds::text(&format!("{place}.description"), &*self.description)?;
         bounds::text(&format!("{place}.url"), self.url.as_deref())?;
+        self.tags = distinct(&self.tags);
         bounds::tags(&format!("{place}.tags"), &self.tags)?;
         self.title = self.title.trim().into();
         let url = self.url.as_deref().map(str::trim);
         self.url = url.filter(|url| !url.is_empty()).map(str::to_owned);
         Ok(())
     }
+}
+
+/// The tags without those that are blank or repeat another one in other letters; collectors send both.
+fn distinct(tags: &[String]) -> Vec<String> {
+    let mut seen = HashSet::new();
+    let tags = tags.iter().map(|tag| tag.trim()).filter(|tag| !tag.is_empty());
+    let first = tags.filter(|tag| seen.insert(tag.to_lowercase()));
+    first.map(str::to_owned).collect()
 }
 
 /// Drafts one node and one evidence record per item.

@@ -5,7 +5,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName, SharedText};
-use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, or_default, present, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, marking_of, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{
     Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, PassageDraft, identity,
@@ -14,6 +14,7 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::{Extractor, canonical_name, stated_relations};
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
+use crate::domain::or_default;
 use crate::domain::passage::passage_of;
 use crate::domain::tlp::{Tlp, TlpInput};
 

@@ -22,6 +22,9 @@ pub const DEFAULT_CONFIDENCE: f64 = 0.7;
 struct Body<'a> {
     #[serde(borrow)]
     bundle: Option<&'a RawValue>,
+    /// `bundle`, if the body is itself a bundle.
+    #[serde(rename = "type")]
+    kind: Option<Value>,
     default_tlp: Option<Value>,
     default_confidence: Option<Value>,
 }
@@ -35,11 +38,12 @@ struct Bundle<'a> {
     objects: Option<&'a RawValue>,
 }
 
-/// A bundle with defaults, or a bare array of STIX objects.
+/// A bundle with defaults, a bundle alone, or a bare array of STIX objects.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum StixIngest {
     Bundle(StixRequest),
+    Alone(StixBundle),
     Objects(StixObjects),
 }
 
@@ -89,7 +93,15 @@ pub struct StixObjects(Vec<Value>);
 pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, StixDefaults), DomainError> {
     let text = String::from_utf8(body).map_err(not_json)?;
     let fields: Body<'_> = match shape(&text) {
-        Shape::Object => serde_json::from_str(&text).map_err(not_json)?,
+        Shape::Object => {
+            let fields: Body<'_> = serde_json::from_str(&text).map_err(not_json)?;
+            let is_bundle = fields.kind.as_ref().and_then(Value::as_str) == Some("bundle");
+            let bundle = match fields.bundle {
+                None if is_bundle => Some(serde_json::from_str(&text).map_err(not_json)?),
+                bundle => bundle,
+            };
+            Body { bundle, ..fields }
+        }
         // A bare array as the whole body; the defaults apply.
         Shape::Array => Body {
             bundle: Some(serde_json::from_str(&text).map_err(not_json)?),
@@ -106,9 +118,8 @@ pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, StixDefaults)
         confidence: default_confidence(fields.default_confidence.as_ref())?,
         now,
     };
-    let bundle = fields
-        .bundle
-        .ok_or_else(|| DomainError::invalid("bundle", "is required"))?;
+    let given = fields.bundle.filter(|bundle| bundle.get() != "null");
+    let bundle = given.ok_or_else(|| DomainError::invalid("bundle", "is required"))?;
     let places = objects::byte_ranges(&text, &objects_of(bundle.get())?);
     let objects = Objects::read(text, places).map_err(not_json)?;
     Ok((objects, defaults))

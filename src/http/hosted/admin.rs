@@ -20,7 +20,7 @@ use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{Features, Workspace};
 use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::AppState;
-use crate::http::body;
+use crate::http::body::{self, Body};
 use crate::store::WorkspaceChange;
 
 const BODY_LIMIT: usize = 64 * 1024;
@@ -165,7 +165,7 @@ async fn list_users(caller: Guarded<Admin>, state: web::Data<AppState>) -> Resul
 async fn create_user(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let body: NewUserBody = body::json(payload, BODY_LIMIT).await?;
     let message = CreateUser {
@@ -195,7 +195,7 @@ async fn change_user(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
     id: web::Path<String>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let user = id_of(&id, "user")?;
     let fields = ["password", "role", "disabled"];
@@ -233,7 +233,7 @@ async fn list_keys(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result
 async fn create_key(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let body: NewKeyBody = body::json(payload, BODY_LIMIT).await?;
     let message = CreateApiKey {
@@ -287,7 +287,7 @@ async fn read_workspace(caller: Guarded<Admin>) -> HttpResponse {
 async fn change_workspace(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let fields = [
         "tlp_ceiling",

@@ -7,14 +7,14 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::HostedError;
-use super::guard::{Guarded, SignOut, SignedInOnly, read_credential};
-use super::{media_type, resource};
+use super::guard::{Guarded, SignOut, SignedInOnly, check_form, read_credential};
+use super::resource;
 use crate::actors::identity::{Login, Logout, SignInGrant, SignInOutcome};
 use crate::auth::token;
 use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{Credential, Workspace};
 use crate::http::AppState;
-use crate::http::body;
+use crate::http::body::{self, Body};
 use crate::http::client_ip::client_ip;
 
 /// Sign-in bodies are small; larger ones are refused unread.
@@ -136,9 +136,9 @@ pub(super) struct Docs;
 async fn login(
     request: HttpRequest,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
-    media_type::check(&request)?;
+    check_form(&request)?;
     let body: LoginBody = body::json(payload, BODY_LIMIT).await?;
     let attempt = Login {
         email: body.email,

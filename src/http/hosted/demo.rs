@@ -22,7 +22,8 @@ use crate::domain::node::{KgNode, NodeType};
 use crate::domain::schema::{self, text_schema};
 use crate::domain::stix::export::ExportedBundle;
 use crate::domain::tlp::Tlp;
-use crate::http::{AppState, body};
+use crate::http::AppState;
+use crate::http::body::{self, Body};
 
 /// Largest body, in bytes: 300 characters fit however they are escaped.
 const BODY_LIMIT: usize = 16 * 1024;
@@ -120,7 +121,7 @@ pub(super) struct Docs;
 async fn recall(
     visitor: Public<DemoLimits>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let body: RecallBody = body::json(payload, BODY_LIMIT).await?;
     let since = Instant::now();

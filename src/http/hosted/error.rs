@@ -3,13 +3,14 @@
 use std::fmt;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderName, HeaderValue, LOCATION};
+use actix_web::http::header::{ACCEPT, ACCEPT_ENCODING, HeaderName, HeaderValue, LOCATION};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::domain::error::DomainError;
 use crate::http::problem::{self, Problem};
+use crate::http::wire;
 
 /// Response header with the number of objects withheld from an export because one of their markings is undefined.
 pub const HELD_BACK: HeaderName = HeaderName::from_static("x-held-back");
@@ -31,11 +32,21 @@ pub(super) struct ErrorBody {
     details: Option<String>,
 }
 
+/// Body of a refusal of the HTTP layer, which no handler has seen.
+pub fn refusal(status: StatusCode) -> String {
+    let (error, details) = (wire::meaning(status).to_owned(), None);
+    // Two texts can always be serialised.
+    serde_json::to_string(&ErrorBody { error, details }).unwrap_or_default()
+}
+
 /// An error response of the hosted API.
 #[derive(Debug)]
 pub enum HostedError {
     /// A status with a fixed text defined by the API contract.
     Message(StatusCode, &'static str),
+    /// The body is compressed. The answer names the codings that are taken, and no media type, so that a client can tell
+    /// which of the two it has to change (RFC 9110 section 12.5.3).
+    Encoded,
     Domain(DomainError),
 }
 
@@ -62,6 +73,7 @@ impl fmt::Display for HostedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Message(_, text) => f.write_str(text),
+            Self::Encoded => f.write_str("Content-Encoding: must be identity"),
             Self::Domain(error) => error.fmt(f),
         }
     }
@@ -71,6 +83,7 @@ impl ResponseError for HostedError {
     fn status_code(&self) -> StatusCode {
         match self {
             Self::Message(status, _) => *status,
+            Self::Encoded => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Domain(error) => problem::status_of(error, StatusCode::BAD_REQUEST),
         }
     }
@@ -94,6 +107,11 @@ impl ResponseError for HostedError {
         }
         let error = self.to_string();
         let mut response = problem::response(self.status_code(), retry_after, ErrorBody { error, details });
+        if matches!(self, Self::Encoded) {
+            let headers = response.headers_mut();
+            headers.remove(ACCEPT);
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
         if let Some(count) = held_back {
             response.headers_mut().insert(HELD_BACK, HeaderValue::from(count));
         }

@@ -28,7 +28,8 @@ use crate::domain::principal::Principal;
 use crate::domain::stix::bundle;
 use crate::domain::stix::objects::Objects;
 use crate::domain::tlp::{Tlp, TlpInput};
-use crate::http::{AppState, body, weight};
+use crate::http::body::{self, Body};
+use crate::http::{AppState, weight};
 use crate::store::ItemDecision;
 
 /// Largest body of a request about a feed or an item, in bytes.
@@ -131,7 +132,7 @@ pub(super) struct Docs;
 async fn register(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let feed: NewFeed = body::json(payload, SMALL).await?;
     let feed = state.puller.call(RegisterFeed { by: caller.by, feed }).await?;
@@ -182,7 +183,7 @@ async fn change(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
     id: web::Path<String>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let feed = id_of(&id, "feed")?;
     let change: FeedChange = body::json(payload, SMALL).await?;
@@ -236,7 +237,7 @@ async fn change(
 async fn start(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let by = caller.by;
     let (new, load) = body_of(&by, &state, payload, read_batch).await?;
@@ -431,7 +432,7 @@ async fn decide(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
     path: web::Path<(String, String)>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let (batch, item) = ids(&path)?;
     let body: DecisionBody = body::json(payload, SMALL).await?;
@@ -466,7 +467,7 @@ async fn commit(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
     id: web::Path<String>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let batch = id_of(&id, "batch")?;
     let body: CommitBody = body::json_or_empty(payload, COMMIT, &["item_ids"]).await?;

@@ -6,13 +6,16 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
-use actix_web::dev::Payload;
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
 use actix_web::http::header::AUTHORIZATION;
-use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
+use actix_web::middleware::Next;
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, ResponseError, web};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::error::HostedError;
-use super::media_type;
+use super::{media_type, query};
 use crate::actors::identity::{Authenticate, RequestCredential};
 use crate::actors::rate_limiter::{GUESSES, Limit, Network, RateKey, RateState, TakeRequest};
 use crate::auth::api_key;
@@ -95,7 +98,7 @@ impl<N: Requirement> FromRequest for Guarded<N> {
             if let Some(feature) = N::FEATURE {
                 by.require_feature(feature)?;
             }
-            media_type::check(&request)?;
+            check_form(&request)?;
             Ok(Self {
                 by,
                 _needs: PhantomData,
@@ -155,7 +158,7 @@ impl<L: PublicLimits> FromRequest for Public<L> {
             let ip = client_ip(&request, &state.settings.server.trusted_proxies);
             let counted = RateKey::Address(L::GROUP, Network::of(ip));
             count(&request, counted, L::LIMITS).await?;
-            media_type::check(&request)?;
+            check_form(&request)?;
             if !L::TOTAL.is_empty() {
                 within_total(&request, L::GROUP, L::TOTAL).await?;
             }
@@ -165,6 +168,15 @@ impl<L: PublicLimits> FromRequest for Public<L> {
             })
         })
     }
+}
+
+/// Checks what can be told of a request before its handler reads it: its query parameters and the type of its body.
+///
+/// # Errors
+/// 400 with the parameter, 415 with the header.
+pub(super) fn check_form(request: &HttpRequest) -> Result<(), HostedError> {
+    query::check(request)?;
+    media_type::check(request)
 }
 
 fn state_of(request: &HttpRequest) -> Result<&web::Data<AppState>, DomainError> {
@@ -219,6 +231,25 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let limit = state.settings.tier_limit(by.workspace.tier);
     count(request, RateKey::Workspace(by.workspace.id), &[(limit, HOUR)]).await?;
     Ok(by)
+}
+
+/// Counts a 405 as any other request of a caller with a credential: the answer then has the headers of its limit, and
+/// 429 when that is used up. Without a credential, or with a wrong one, the path and its methods are no secret.
+pub(super) async fn count_no_method(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let response = next.call(request).await?.map_into_boxed_body();
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED || !has_credential(response.request()) {
+        return Ok(response);
+    }
+    match admit(response.request()).await {
+        Err(refused @ DomainError::RateLimited { .. }) => {
+            let refusal = HostedError::from(refused).error_response();
+            Ok(response.into_response(refusal))
+        }
+        Ok(_) | Err(_) => Ok(response),
+    }
 }
 
 async fn authenticate(request: &HttpRequest, state: &AppState, ip: IpAddr) -> Result<Principal, DomainError> {

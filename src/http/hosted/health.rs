@@ -1,9 +1,11 @@
 //! Health check: needs no credentials and no database.
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::error::HostedError;
+use super::guard::check_form;
 use super::resource;
 
 /// Version of the API (hosted specification, section Versioning).
@@ -43,8 +45,9 @@ pub(super) struct Docs;
         (status = 400, description = "The request is no HTTP request that can be read."),
     )
 )]
-async fn health() -> HttpResponse {
-    HttpResponse::Ok().json(Health { status: "healthy" })
+async fn health(request: HttpRequest) -> Result<HttpResponse, HostedError> {
+    check_form(&request)?;
+    Ok(HttpResponse::Ok().json(Health { status: "healthy" }))
 }
 
 /// Whether the service runs, and its version.
@@ -55,10 +58,11 @@ async fn health() -> HttpResponse {
         (status = 400, description = "The request is no HTTP request that can be read."),
     )
 )]
-async fn api_health() -> HttpResponse {
-    HttpResponse::Ok().json(ApiHealth {
+async fn api_health(request: HttpRequest) -> Result<HttpResponse, HostedError> {
+    check_form(&request)?;
+    Ok(HttpResponse::Ok().json(ApiHealth {
         status: "ok",
         service: "threat-memory",
         version: API_VERSION,
-    })
+    }))
 }

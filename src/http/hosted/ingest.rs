@@ -19,7 +19,8 @@ use crate::domain::misp::MispExport;
 use crate::domain::stix::bundle::{self, StixIngest};
 use crate::domain::stix::ingest::{SkippedObject, SkippedType, StixDefaults};
 use crate::domain::stix::objects::Objects;
-use crate::http::{AppState, body, weight};
+use crate::http::body::{self, Body};
+use crate::http::{AppState, weight};
 use crate::store::StixOrigin;
 
 /// Counts of what an ingest changed.
@@ -90,7 +91,7 @@ pub(super) struct Docs;
 async fn stix(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let by = caller.by;
     let ((objects, defaults), load) = body_of(&by, &state, payload, read_bundle).await?;
@@ -123,7 +124,7 @@ fn read_bundle(body: Vec<u8>) -> Result<(Objects, StixDefaults), DomainError> {
 async fn osint(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     drafts::<OsintItems>(caller, state, payload).await
 }
@@ -138,7 +139,7 @@ async fn osint(
 async fn misp(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     drafts::<MispExport>(caller, state, payload).await
 }
@@ -151,7 +152,7 @@ async fn misp(
 async fn analyst(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     drafts::<AnalystEntries>(caller, state, payload).await
 }
@@ -164,7 +165,7 @@ async fn analyst(
 async fn report(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     drafts::<Report>(caller, state, payload).await
 }
@@ -173,7 +174,7 @@ async fn report(
 async fn drafts<W: IngestBody>(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let by = caller.by;
     let (body, load): (W, _) = body_of(&by, &state, payload, |body| body::parse(&body)).await?;

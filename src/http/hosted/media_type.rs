@@ -12,10 +12,6 @@ const NO_JSON: HostedError = HostedError::Message(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "Content-Type: must be application/json, in UTF-8",
 );
-const ENCODED: HostedError = HostedError::Message(
-    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    "Content-Encoding: must be identity",
-);
 
 /// Refuses a body whose headers do not say that it is JSON (RFC 9110 section 15.5.16). With a credential in a header
 /// Content-Type may be missing: without one, a page of another origin could send the request unasked (Fetch standard,
@@ -29,7 +25,7 @@ pub(super) fn check(request: &HttpRequest) -> Result<(), HostedError> {
     }
     let encoding = request.headers().get(CONTENT_ENCODING);
     if encoding.is_some_and(|encoding| encoding != "identity") {
-        return Err(ENCODED);
+        return Err(HostedError::Encoded);
     }
     match request.mime_type() {
         Ok(None) if has_credential(request) => Ok(()),
@@ -53,7 +49,13 @@ fn is_json(mime: &Mime) -> bool {
 
 fn is_utf8(mime: &Mime) -> bool {
     let charset = mime.get_param("charset");
-    charset.is_none_or(|charset| charset.as_str().eq_ignore_ascii_case("utf-8"))
+    // The second is a label of it too (WHATWG Encoding, section 4.2), and some clients send it.
+    let names = ["utf-8", "utf8"];
+    charset.is_none_or(|charset| {
+        names
+            .iter()
+            .any(|name| charset.as_str().eq_ignore_ascii_case(name))
+    })
 }
 
 #[cfg(test)]
@@ -78,6 +80,9 @@ mod tests {
             ("application/json", 200),
             ("Application/JSON; Charset=\"UTF-8\"", 200),
             ("application/json;charset=utf-8", 200),
+            ("application/json; charset=utf8", 200),
+            ("application/json; charset=\"UTF8\"", 200),
+            ("application/json; charset=utf-16", 415),
             ("application/stix+json;version=2.1", 200),
             ("application/taxii+json;version=2.1", 200),
             ("application/vnd.example+json", 200),

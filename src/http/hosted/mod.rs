@@ -23,7 +23,9 @@ use actix_web::middleware::from_fn;
 use actix_web::{Resource, ResponseError, web};
 use uuid::Uuid;
 
+pub use self::error::refusal;
 pub(super) use self::error::{HELD_BACK, HostedError};
+use super::body::Body;
 use super::pages::{self, Page};
 use super::problem::{self, Endpoint, no_route};
 use super::{AppState, body, head_as_get};
@@ -71,7 +73,7 @@ pub fn console(cfg: &mut web::ServiceConfig, is_on: bool) {
 async fn body_of<T: Send + 'static>(
     by: &Principal,
     state: &AppState,
-    payload: web::Payload,
+    payload: Body,
     parse: fn(Vec<u8>) -> Result<T, DomainError>,
 ) -> Result<(T, Load), DomainError> {
     let limit = state.settings.server.body_limit;
@@ -85,5 +87,7 @@ fn id_of(text: &str, what: &'static str) -> Result<Uuid, DomainError> {
 
 /// A resource that answers HEAD wherever it answers GET.
 fn resource(path: &'static str) -> Resource<impl Endpoint> {
-    problem::resource::<HostedError>(path).wrap(from_fn(head_as_get))
+    problem::resource::<HostedError>(path)
+        .wrap(from_fn(guard::count_no_method))
+        .wrap(from_fn(head_as_get))
 }

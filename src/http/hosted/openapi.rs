@@ -15,6 +15,7 @@ use super::{
 };
 use crate::http::document::Document;
 use crate::http::openapi::{Conventions, readable};
+use crate::http::query::KnownParameters;
 use crate::http::viewer::Viewer;
 
 /// What follows from a rule rather than from a handler.
@@ -42,6 +43,13 @@ static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
     Document::new(whole.to_string(), "application/json")
 });
 
+/// The query parameters of each route. A provider may send the callback more than this program reads (RFC 6749 section
+/// 4.1.2).
+pub(super) static PARAMETERS: LazyLock<KnownParameters> = LazyLock::new(|| {
+    let document = serde_json::to_value(document()).unwrap_or_default();
+    KnownParameters::of(&document, &["/api/auth/oauth/{provider}/callback"])
+});
+
 /// The frame of the document.
 #[derive(OpenApi)]
 #[openapi(
@@ -49,7 +57,8 @@ static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
         title = "Threat-Intelligence Memory",
         version = "1.0.0",
         description = "A memory for cyber threat intelligence: STIX 2.1 and other sources in, blended recall, validated \
-                       STIX 2.1 out. Unknown fields of a body are ignored. Times are RFC 3339.",
+                       STIX 2.1 out. Unknown fields of a body are ignored; query parameters that a request does \
+                       not have are refused. Times are RFC 3339.",
         contact(name = "The operator of this service"),
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),

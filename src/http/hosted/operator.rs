@@ -17,7 +17,7 @@ use crate::domain::password::NewPassword;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::http::AppState;
-use crate::http::body;
+use crate::http::body::{self, Body};
 use crate::store::Oversight;
 
 const BODY_LIMIT: usize = 64 * 1024;
@@ -90,7 +90,7 @@ pub(super) struct Docs;
 async fn create_workspace(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let body: NewWorkspaceBody = body::json(payload, BODY_LIMIT).await?;
     let message = CreateWorkspace {
@@ -162,7 +162,7 @@ async fn oversee_workspace(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
     id: web::Path<String>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let workspace = id_of(&id, "workspace")?;
     let body: OversightBody = body::json_of_optional(payload, BODY_LIMIT, &["tier", "suspended"]).await?;

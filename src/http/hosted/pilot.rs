@@ -12,7 +12,7 @@ use crate::actors::notifier::{ListPilotRequests, SubmitPilot};
 use crate::domain::error::DomainError;
 use crate::domain::pilot::{Application, PilotEmail, PilotLine, PilotRequest, PilotRole, PilotStack};
 use crate::http::AppState;
-use crate::http::body::{self, field, optional};
+use crate::http::body::{self, Body, field, optional};
 
 const BODY_LIMIT: usize = 16 * 1024;
 /// Largest offset: skipping rows is slow.
@@ -83,7 +83,7 @@ pub(super) struct Docs;
 async fn submit(
     caller: Public<PilotLimits>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let body: PilotBody = body::json(payload, BODY_LIMIT).await?;
     let message = SubmitPilot {

@@ -4,24 +4,52 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::str::FromStr;
 
-use actix_web::{HttpRequest, web};
+use actix_web::HttpRequest;
 use chrono::{DateTime, Utc};
 
+use super::openapi::PARAMETERS;
 use crate::domain::error::DomainError;
+use crate::domain::moment::{DayBound, moment};
+use crate::http::query::{BadQuery, pairs, shown_name, truth};
 
 /// The query parameters of one request.
 #[derive(Debug)]
 pub struct Params(HashMap<String, String>);
 
+/// Refuses parameters that the route of a request doesn't know.
+///
+/// # Errors
+/// `Invalid` with the name of the parameter and the nearest known one.
+pub(super) fn check(request: &HttpRequest) -> Result<(), DomainError> {
+    PARAMETERS.check(request).map_err(invalid)
+}
+
+fn invalid(bad: BadQuery) -> DomainError {
+    let (name, rule) = match bad {
+        BadQuery::NotText(name) => (name, "must be UTF-8".to_owned()),
+        BadQuery::Unknown(name, None) => (name, "is no parameter of this request".to_owned()),
+        BadQuery::Unknown(name, Some(meant)) => (
+            name,
+            format!("is no parameter of this request; did you mean {meant}?"),
+        ),
+    };
+    DomainError::invalid(shown_name(&name, "query string"), rule)
+}
+
 impl Params {
-    /// Parses the query string.
+    /// Parses the query string. A list may be repeated: its values are joined with commas.
+    ///
+    /// # Errors
+    /// `Invalid` with the name of a parameter that is not UTF-8, or is given twice.
     pub fn of(request: &HttpRequest) -> Result<Self, DomainError> {
-        let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
-        let pairs = pairs.map_err(|_| DomainError::invalid("query string", "is not well-formed"))?;
-        let mut params = HashMap::new();
-        for (name, value) in pairs.into_inner() {
+        let mut params: HashMap<String, String> = HashMap::new();
+        for (name, value) in pairs(request.query_string()).map_err(invalid)? {
             match params.entry(name) {
                 Entry::Vacant(free) => drop(free.insert(value)),
+                Entry::Occupied(mut taken) if PARAMETERS.is_list(request, taken.key()) => {
+                    taken.get_mut().push(',');
+                    taken.get_mut().push_str(&value);
+                }
                 Entry::Occupied(taken) => {
                     return Err(DomainError::invalid(taken.key(), "must be given once"));
                 }
@@ -76,14 +104,12 @@ impl Params {
         })
     }
 
-    /// `true` or `false`, or `default` if absent.
+    /// A truth value, or `default` if absent.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, DomainError> {
-        match self.0.get(name).map(String::as_str) {
-            None => Ok(default),
-            Some("true") => Ok(true),
-            Some("false") => Ok(false),
-            Some(_) => Err(DomainError::invalid(name, "must be true or false")),
-        }
+        let Some(text) = self.0.get(name) else {
+            return Ok(default);
+        };
+        truth(text).ok_or_else(|| DomainError::invalid(name, "must be true or false"))
     }
 
     /// A value of a type whose parse error states the rule.
@@ -104,13 +130,25 @@ impl Params {
         self.0.get(name).map(parse).transpose()
     }
 
-    /// An RFC 3339 time.
-    pub fn time(&self, name: &str) -> Result<Option<DateTime<Utc>>, DomainError> {
+    /// The first and the last instant of a stretch of time, each a day in UTC or an RFC 3339 time.
+    pub fn period(&self, first: &str, last: &str) -> Result<[Option<DateTime<Utc>>; 2], DomainError> {
+        match [
+            self.time(first, DayBound::First)?,
+            self.time(last, DayBound::Last)?,
+        ] {
+            [Some(from), Some(to)] if from > to => {
+                Err(DomainError::invalid(first, format!("must not be after {last}")))
+            }
+            period => Ok(period),
+        }
+    }
+
+    fn time(&self, name: &str, bound: DayBound) -> Result<Option<DateTime<Utc>>, DomainError> {
+        let rule = "must be a date such as 2024-03-01 or an RFC 3339 date-time";
         let parse = |text: &String| {
             // An unescaped `+` arrives as a space.
-            DateTime::parse_from_rfc3339(&text.replace(' ', "+"))
-                .map(|time| time.with_timezone(&Utc))
-                .map_err(|_| DomainError::invalid(name, "must be an RFC 3339 date-time"))
+            let time = moment(&text.replace(' ', "+"), bound);
+            time.ok_or_else(|| DomainError::invalid(name, rule))
         };
         self.0.get(name).map(parse).transpose()
     }

@@ -18,7 +18,7 @@ use crate::domain::staging::{
 };
 use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::AppState;
-use crate::http::body;
+use crate::http::body::{self, Body};
 use crate::store::Decision;
 
 /// Largest body of a decision or commit, in bytes.
@@ -196,7 +196,7 @@ pub(super) struct Docs;
 async fn preview(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let (body, load): (PreviewBody, _) =
         body_of(&caller.by, &state, payload, |body| body::parse(&body)).await?;
@@ -243,7 +243,7 @@ async fn commit(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
     id: web::Path<String>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let batch = id_of(&id, "batch")?;
     body::none(payload, DECISION_LIMIT).await?;
@@ -272,7 +272,7 @@ async fn decide(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
     id: web::Path<String>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, HostedError> {
     let entity = id_of(&id, "staging record")?;
     let body: DecisionBody = body::json(payload, DECISION_LIMIT).await?;

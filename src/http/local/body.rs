@@ -1,18 +1,21 @@
 //! Reads bodies and query strings into fields.
 
-use actix_web::{HttpRequest, web};
+use actix_web::HttpRequest;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::LocalState;
 use super::error::LocalError;
 use super::input::{BYTES_PER_CHAR, ValidJson};
+use super::openapi::PARAMETERS;
 use super::validate::{Fields, issue, no_body};
 use crate::capacity::Load;
-use crate::http::body;
+use crate::http::body::{self, Body};
+use crate::http::query::{self, BadQuery, shown_name};
 
 /// Allowance for field names, numbers, whitespace and unknown fields, in bytes.
 const ROOM: usize = 64 * 1024;
+const NO_EXTRA: &str = "Extra inputs are not permitted";
 
 /// Size limit, in bytes, of a body whose fields have `chars` characters in total, however they are escaped.
 pub(super) fn limit_for(state: &LocalState, chars: usize) -> usize {
@@ -23,7 +26,7 @@ pub(super) fn limit_for(state: &LocalState, chars: usize) -> usize {
 /// The content type is ignored.
 pub(super) async fn fields_of<T: Send + 'static>(
     state: &LocalState,
-    payload: web::Payload,
+    payload: Body,
     limit: usize,
     take: impl FnOnce(&mut Fields<'_>) -> T + Send + 'static,
 ) -> Result<(T, Load), LocalError> {
@@ -38,11 +41,7 @@ pub(super) async fn fields_of<T: Send + 'static>(
 }
 
 /// Reads a small JSON body of any shape. An empty body is null.
-pub(super) async fn json_body(
-    state: &LocalState,
-    payload: web::Payload,
-    limit: usize,
-) -> Result<Value, LocalError> {
+pub(super) async fn json_body(state: &LocalState, payload: Body, limit: usize) -> Result<Value, LocalError> {
     let read = |bytes: Vec<u8>| match json_of(&bytes)? {
         Some(text) => serde_json::from_str(text).map_err(|_| LocalError::UNREADABLE),
         None => Ok(Value::Null),
@@ -207,16 +206,42 @@ fn words(error: &str) -> &'static str {
     VALUE
 }
 
-/// The query string as a JSON object of strings. If a name is repeated, its last value wins.
+/// The query string as a JSON object of strings; a repeated parameter is a list of them. One that is not UTF-8 is left
+/// out: [`check_query`] refuses it.
 pub(super) fn query(request: &HttpRequest) -> Map<String, Value> {
-    let Ok(pairs) = web::Query::<Vec<(String, String)>>::from_query(request.query_string()) else {
-        return Map::new();
-    };
-    pairs
-        .into_inner()
-        .into_iter()
-        .map(|(name, value)| (name, Value::from(value)))
-        .collect()
+    let mut map: Map<String, Value> = Map::new();
+    for (name, value) in query::pairs(request.query_string()).unwrap_or_default() {
+        let value = Value::from(value);
+        match map.get_mut(&name) {
+            None => drop(map.insert(name, value)),
+            Some(Value::Array(all)) => all.push(value),
+            Some(one) => *one = Value::Array(vec![one.take(), value]),
+        }
+    }
+    map
+}
+
+/// Refuses query parameters that the route of a request doesn't know.
+///
+/// # Errors
+/// 422 with the name of the parameter and the nearest known one.
+pub(super) fn check_query(request: &HttpRequest) -> Result<(), LocalError> {
+    PARAMETERS.check(request).map_err(|bad| {
+        let (kind, name, msg) = match bad {
+            BadQuery::NotText(name) => {
+                let msg = "Input should be a valid string, unable to parse raw data as a unicode string";
+                ("string_unicode", name, msg.to_owned())
+            }
+            BadQuery::Unknown(name, None) => ("extra_forbidden", name, NO_EXTRA.to_owned()),
+            BadQuery::Unknown(name, Some(meant)) => (
+                "extra_forbidden",
+                name,
+                format!("{NO_EXTRA}; did you mean '{meant}'?"),
+            ),
+        };
+        let place = vec![json!("query"), json!(shown_name(&name, "query string"))];
+        LocalError::issues(&[issue(kind, place, msg, Value::Null, None)])
+    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::error::{ErrorBody, LocalError};
 use super::toml::{TOML, is_toml, toml_body, wants_toml};
 use super::{LocalState, address_of, guarded_resource};
 use crate::config::local::{ChangeOutcome, ChangedSettings, ConfigMeta, ShownSettings};
+use crate::http::body::Body;
 
 /// Largest change, in bytes; all settings together take a few kilobytes.
 const BODY_LIMIT: usize = 256 * 1024;
@@ -102,7 +103,7 @@ impl From<ChangeOutcome> for Changed {
 async fn change(
     request: HttpRequest,
     state: web::Data<LocalState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, LocalError> {
     let limit = BODY_LIMIT.min(state.settings().web.body_limit);
     let change = if is_toml(&request) {

@@ -10,6 +10,7 @@ use utoipa::ToSchema;
 
 use crate::domain::error::DomainError;
 use crate::http::problem::{self, Problem, RETRY_SECONDS};
+use crate::http::wire;
 
 pub(super) const KEY_REQUIRED: &str = "Valid API key required";
 pub(super) const SET_A_KEY: &str = "Set LOCAL_WEB_API_KEY before exposing the web API";
@@ -32,6 +33,12 @@ impl ErrorBody {
         let detail = detail.into();
         Self { detail }
     }
+}
+
+/// Body of a refusal of the HTTP layer, which no handler has seen.
+pub fn refusal(status: StatusCode) -> String {
+    // A text can always be serialised.
+    serde_json::to_string(&ErrorBody::new(wire::meaning(status))).unwrap_or_default()
 }
 
 /// Every invalid field of a request.

@@ -15,6 +15,7 @@ use actix_web::{Error, HttpMessage, ResponseError, web};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
+use super::body::check_query;
 use super::error::{KEY_REQUIRED, LocalError, SET_A_KEY};
 use super::{LocalState, address_of};
 use crate::actors::rate_limiter::{Network, RateKey};
@@ -29,7 +30,8 @@ pub(super) async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
-    match check(&request).await {
+    let checked = check(&request).await;
+    match checked.and_then(|()| check_query(request.request())) {
         Ok(()) => Ok(next.call(request).await?.map_into_boxed_body()),
         Err(error) => Ok(request.into_response(error.error_response())),
     }

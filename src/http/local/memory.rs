@@ -20,6 +20,7 @@ use super::error::{BAD_FORMAT, ErrorBody, Issue, LocalError, NO_CAPACITY};
 use super::{LocalState, address_of, guarded_resource};
 use crate::domain::error::DomainError;
 use crate::domain::memory::synthesis::SynthesisFormat;
+use crate::http::body::Body;
 use crate::local::{MemoryError, NewNote, RememberOutcome, Scope};
 
 /// Ingest items per write.
@@ -60,7 +61,7 @@ fn millis(since: Instant) -> u64 {
     request_body = RecallBody,
     responses((status = 200, description = "The notes, best first.", body = RecallAnswer)),
 )]
-async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<HttpResponse, LocalError> {
+async fn recall(state: web::Data<LocalState>, payload: Body) -> Result<HttpResponse, LocalError> {
     let since = Instant::now();
     let settings = state.settings();
     let other = MAX_DOMAIN + 2 * MAX_TIME;
@@ -110,7 +111,7 @@ async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<H
 async fn remember(
     request: HttpRequest,
     state: web::Data<LocalState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, LocalError> {
     let since = Instant::now();
     let settings = state.settings();
@@ -136,7 +137,8 @@ async fn remember(
 
 /// Stores up to 100 notes.
 ///
-/// Each item has a result of its own, also when the write capacity is exhausted.
+/// Each item has a result of its own: a bad one, or one for which the write capacity is exhausted, fails alone. A list
+/// in which nothing is an object with a `content` is refused as a whole.
 #[utoipa::path(
     post, path = "/api/ingest", tag = "Memory", operation_id = "ingest",
     request_body = IngestBody,
@@ -145,7 +147,7 @@ async fn remember(
 async fn ingest(
     request: HttpRequest,
     state: web::Data<LocalState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, LocalError> {
     let settings = state.settings();
     let limit = settings.web.body_limit;
@@ -203,11 +205,11 @@ async fn write_items(
     refused.into_iter().map(result).collect()
 }
 
-/// The issues of an item as one text, each prefixed with its field.
+/// The issues of an item as one text, each prefixed with its field unless it is about the item.
 fn join_issues(broken: &[Issue]) -> String {
-    let rule = |issue: &Issue| {
-        let field = issue.loc.last().and_then(Value::as_str).unwrap_or_default();
-        format!("{field}: {}", issue.msg)
+    let rule = |issue: &Issue| match issue.loc.last().and_then(Value::as_str) {
+        Some(field) => format!("{field}: {}", issue.msg),
+        None => issue.msg.clone(),
     };
     broken.iter().map(rule).collect::<Vec<_>>().join("; ")
 }
@@ -242,7 +244,7 @@ fn client_message(error: &MemoryError) -> String {
 async fn synthesize(
     request: HttpRequest,
     state: web::Data<LocalState>,
-    payload: web::Payload,
+    payload: Body,
 ) -> Result<HttpResponse, LocalError> {
     let since = Instant::now();
     let settings = state.settings();

@@ -24,6 +24,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use self::error::LocalError;
+pub use self::error::refusal;
 use super::head_as_get;
 use super::problem::{self, Endpoint, no_route};
 use crate::capacity::Budget;

@@ -24,19 +24,19 @@ use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
 use crate::http::document::Document;
 use crate::http::openapi::{Conventions, readable};
+use crate::http::query::KnownParameters;
 use crate::http::viewer::Viewer;
 
 const API_KEY: &str = "api_key";
 const BEARER: &str = "bearer";
 const ABOUT: &str = "A memory of notes: it remembers texts, finds them again and keeps a graph of what they mention. \
     Wherever GET is answered, HEAD is too, except on the streams. Every path below /api/ is guarded, also one that does \
-    not exist (404). Unknown fields and query parameters are ignored. Numbers and booleans are also read from text.";
+    not exist (404). Unknown fields of a body are ignored, and unknown query parameters refused (422). Numbers and booleans are also read from text.";
 
 const CONVENTIONS: Conventions = Conventions {
     guarded: &[],
     with_body: &[400, 408, 413, 422],
-    // Streams take theirs as it is.
-    with_query: &[],
+    with_query: &[422],
     with_id: &[404],
     always: &[401, 403, 405, 429, 500, 503],
     meaning,
@@ -167,6 +167,10 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     // Never fails: all keys are text.
     serde_json::to_value(all).unwrap_or_default()
 });
+
+/// The query parameters of each route, except of the one that always answers 501.
+pub(super) static PARAMETERS: LazyLock<KnownParameters> =
+    LazyLock::new(|| KnownParameters::of(&DOCUMENT, &["/api/sync"]));
 
 /// The document with the settings of this moment; `None` if it lacks a schema of a body or a parameter. Without a key
 /// neither scheme is needed.

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream::{Stream, unfold};
 use utoipa::ToSchema;
 
-use super::body::query;
+use super::body::query_of;
 use super::error::LocalError;
 use super::{LocalState, stream};
 use crate::local::{Event, Peer, StreamKind, Subscription};
@@ -22,6 +22,8 @@ const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 const GREETING: Duration = Duration::from_millis(50);
 /// Frames that are ready are sent together, up to about this many bytes.
 const CHUNK: usize = 32 * 1024;
+/// Longest id of an event, in characters.
+const MAX_EVENT_ID: usize = 1000;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(stream("/api/logs/stream").route(web::get().to(logs)));
@@ -102,9 +104,10 @@ async fn follow(
         .get("last-event-id")
         .and_then(|value| value.to_str().ok());
     // A page that reopens a stream can't set headers.
-    let given = query(request);
-    let parameter = given.get("last_event_id").and_then(serde_json::Value::as_str);
-    let last_event_id = header.or(parameter).map(str::to_owned);
+    let parameter = query_of(request, |fields| {
+        fields.optional_text("last_event_id", MAX_EVENT_ID)
+    })?;
+    let last_event_id = header.map(str::to_owned).or(parameter);
     let peer = request.conn_data::<Peer>().cloned();
     let subscription = state.memory.follow(followed, last_event_id, peer).await?;
     let heartbeat = Duration::from_secs(state.settings().web.heartbeat_seconds);

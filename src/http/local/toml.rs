@@ -1,14 +1,14 @@
 //! Bodies in TOML, and callers who prefer to read it.
 
 use actix_web::http::header::{Accept, Header};
-use actix_web::{HttpMessage, HttpRequest, web};
+use actix_web::{HttpMessage, HttpRequest};
 use figment::providers::{Format, Toml};
 use serde_json::{Value, json};
 
 use super::LocalState;
 use super::error::LocalError;
 use super::validate::issue;
-use crate::http::body;
+use crate::http::body::{self, Body};
 
 /// The registered media type of TOML, which is always UTF-8.
 pub(super) const TOML: &str = "application/toml";
@@ -27,11 +27,7 @@ pub(super) fn wants_toml(request: &HttpRequest) -> bool {
 ///
 /// # Errors
 /// 400 if the body is not UTF-8, 422 with line and column if it is not TOML.
-pub(super) async fn toml_body(
-    state: &LocalState,
-    payload: web::Payload,
-    limit: usize,
-) -> Result<Value, LocalError> {
+pub(super) async fn toml_body(state: &LocalState, payload: Body, limit: usize) -> Result<Value, LocalError> {
     let read = |bytes: Vec<u8>| {
         let text = String::from_utf8(bytes).map_err(|_| LocalError::UNREADABLE)?;
         parse(&text)

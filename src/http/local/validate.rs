@@ -8,6 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::error::{Issue, LocalError};
 use super::input::{Input, Object, abridge};
+use crate::http::query;
+
+const MISSING: &str = "missing";
+const NO_OBJECT: &str = "model_attributes_type";
 
 /// The fields of one object, read one by one.
 pub(super) struct Fields<'a> {
@@ -82,7 +86,11 @@ impl<'a> Fields<'a> {
     fn get(&self, name: &str) -> Option<Input<'a>> {
         match &self.source {
             Source::Body(object) => object.get(name),
-            Source::Query(map) => map.get(name).map(Input::Parameter),
+            // The last one of a repeated parameter, as a client of the API expects.
+            Source::Query(map) => map.get(name).map(|value| {
+                let last = value.as_array().and_then(|all| all.last());
+                Input::Parameter(last.unwrap_or(value))
+            }),
             Source::Nowhere(_) => None,
         }
     }
@@ -114,19 +122,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads fields whose issues are returned separately instead of failing the whole request.
-    pub(super) fn collect_issues<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Result<T, Vec<Issue>> {
-        let before = self.issues.len();
-        let value = read(self);
-        let broken = self.issues.split_off(before);
-        if broken.is_empty() { Ok(value) } else { Err(broken) }
-    }
-
-    /// Adds issues that were returned separately, if the request fails anyway.
-    pub(super) fn add_issues<'i>(&mut self, broken: impl IntoIterator<Item = &'i Issue>) {
-        if !self.issues.is_empty() {
-            self.issues.extend(broken.into_iter().cloned());
-        }
+    /// Fails the request with issues that were returned separately.
+    pub(super) fn add_issues(&mut self, broken: impl IntoIterator<Item = Issue>) {
+        self.issues.extend(broken);
     }
 
     fn place(&self, name: &str) -> Vec<Value> {
@@ -170,6 +168,27 @@ impl<'a> Fields<'a> {
         });
         let value = self.get(name).filter(|value| !value.scalar().is_null())?;
         Some(self.checked_text(name, value, 0, max)).filter(|text| !text.is_empty())
+    }
+
+    /// Words of a query string, separated by commas or in several parameters of the name; missing means none.
+    pub(super) fn words(&mut self, name: &str, max: usize) -> Vec<String> {
+        self.note(name, || text_schema(0, max));
+        let Source::Query(map) = &self.source else {
+            return Vec::new();
+        };
+        let given = match map.get(name) {
+            Some(Value::Array(all)) => all.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+            None => &[],
+        };
+        let texts: Vec<&str> = given.iter().filter_map(Value::as_str).collect();
+        let joined = texts.join(",");
+        if joined.chars().nth(max).is_some() {
+            self.too_long(name, Input::Parameter(&Value::from(joined)), max);
+            return Vec::new();
+        }
+        let words = joined.split(',').map(str::trim).filter(|word| !word.is_empty());
+        words.map(str::to_owned).collect()
     }
 
     /// An optional value of any type; missing and null both mean none.
@@ -294,14 +313,15 @@ impl<'a> Fields<'a> {
         flag
     }
 
-    /// A required list of objects; `read` takes the fields of each.
+    /// A required list of objects; `read` takes the fields of each. The issues of an entry are its own: they don't fail
+    /// the request.
     pub(super) fn list<T>(
         &mut self,
         name: &str,
         min: usize,
         max: usize,
         mut read: impl FnMut(&mut Fields<'_>) -> T,
-    ) -> Vec<T> {
+    ) -> Vec<Result<T, Vec<Issue>>> {
         self.note(name, || {
             let item = Fields::describe(&mut read);
             json!({"type": "array", "minItems": min, "maxItems": max, "items": item})
@@ -334,12 +354,16 @@ impl<'a> Fields<'a> {
             let mut loc = self.place(name);
             loc.push(json!(place));
             let Some(object) = Object::of(item) else {
-                self.issues.push(no_object(loc, Input::Json(item)));
+                found.push(Err(vec![no_object(loc, Input::Json(item))]));
                 continue;
             };
             let mut fields = Fields::at(Source::Body(object), loc);
-            found.push(read(&mut fields));
-            self.issues.append(&mut fields.issues);
+            let value = read(&mut fields);
+            found.push(if fields.issues.is_empty() {
+                Ok(value)
+            } else {
+                Err(fields.issues)
+            });
         }
         found
     }
@@ -384,18 +408,25 @@ pub(super) fn issue(
     }
 }
 
+/// Whether an entry lacks what makes it one: it is no object, or has no required field.
+pub(super) fn is_no_entry(issues: &[Issue]) -> bool {
+    issues
+        .iter()
+        .any(|issue| [MISSING, NO_OBJECT].contains(&issue.kind))
+}
+
 /// The error for a missing body.
 pub(super) fn no_body() -> LocalError {
     LocalError::issues(&[missing(vec![json!("body")], Value::Null)])
 }
 
 fn missing(loc: Vec<Value>, input: Value) -> Issue {
-    issue("missing", loc, "Field required", input, None)
+    issue(MISSING, loc, "Field required", input, None)
 }
 
 fn no_object(loc: Vec<Value>, input: Input<'_>) -> Issue {
     let msg = "Input should be a valid dictionary or object to extract fields from";
-    issue("model_attributes_type", loc, msg, input.abridge(), None)
+    issue(NO_OBJECT, loc, msg, input.abridge(), None)
 }
 
 type TypeIssue = (&'static str, &'static str);
@@ -450,11 +481,7 @@ fn truth(value: &Value) -> Result<bool, TypeIssue> {
         Value::Number(number) if number.as_f64() == Some(1.0) => Ok(true),
         Value::Number(number) if number.as_f64() == Some(0.0) => Ok(false),
         Value::Number(_) => Err(unclear),
-        Value::String(text) => match text.to_ascii_lowercase().as_str() {
-            "true" | "t" | "yes" | "y" | "on" | "1" => Ok(true),
-            "false" | "f" | "no" | "n" | "off" | "0" => Ok(false),
-            _ => Err(unclear),
-        },
+        Value::String(text) => query::truth(text).ok_or(unclear),
         Value::Null | Value::Array(_) | Value::Object(_) => {
             Err(("bool_type", "Input should be a valid boolean"))
         }
@@ -462,32 +489,4 @@ fn truth(value: &Value) -> Result<bool, TypeIssue> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_reader_takes_is_described_with_its_bounds() {
-        let described = Fields::describe(|fields| {
-            fields.text("a", 1, 5);
-            fields.text_or("b", "x", 0, 3);
-            fields.optional_text("c", 7);
-            fields.number_or("d", 2, 1, 9);
-            fields.optional_flag_or("e", true);
-            fields.choice_or("h", &["x", "y", "z"], "y");
-            let read = |fields: &mut Fields<'_>| fields.collect_issues(|fields| fields.text("g", 2, 4));
-            fields.list("f", 1, 6, read);
-        });
-        assert_eq!(described.required, ["a", "f"]);
-        let item = json!({"properties": {"g": {"type": "string", "minLength": 2, "maxLength": 4}}, "required": ["g"]});
-        let expected = json!({
-            "a": {"type": "string", "minLength": 1, "maxLength": 5},
-            "b": {"type": "string", "minLength": 0, "maxLength": 3, "default": "x"},
-            "c": {"type": ["string", "null"], "minLength": 0, "maxLength": 7},
-            "d": {"type": "integer", "minimum": 1, "maximum": 9, "default": 2},
-            "e": {"type": ["boolean", "null"], "default": true},
-            "f": {"type": "array", "minItems": 1, "maxItems": 6, "items": item},
-            "h": {"type": "string", "enum": ["x", "y", "z"], "default": "y"},
-        });
-        assert_eq!(Value::Object(described.properties), expected);
-    }
-}
+mod tests;

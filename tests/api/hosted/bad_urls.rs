@@ -1,9 +1,11 @@
 //! Unknown routes, methods and query parameters: a JSON error that names what is wrong.
 
 use reqwest::Method;
+use serde_json::json;
 
 use crate::helpers::{Answer, TestApp, encode, run};
 use crate::stix::refusal;
+use crate::wrong_types::raw;
 
 const STIX: &str = "/api/ingest/stix";
 
@@ -72,6 +74,97 @@ fn query_parameters_are_checked_and_named() {
             }
         }
         app.admin.search_with(&"T1059 ".repeat(600), &[]).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn lists_may_be_repeated_and_truth_values_are_read_in_any_usual_spelling() {
+    run(async {
+        let app = TestApp::shared().await;
+        let nodes: Vec<_> = ["tool", "actor", "vulnerability"]
+            .map(|kind| json!({"name": format!("Manykind {kind}"), "node_type": kind}))
+            .into();
+        app.admin
+            .post("/api/ingest/analyst", &json!({"nodes": nodes}))
+            .await
+            .expect(201)
+            .await;
+        for (types, count) in [
+            ("node_type=tool", 1),
+            ("node_type=tool&node_type=actor", 2),
+            ("node_type=tool,actor&node_type=actor&node_type=vulnerability", 3),
+        ] {
+            let path = format!("/api/recall/search?q=Manykind&{types}");
+            assert_eq!(
+                app.admin.get(&path).await.expect(200).await["count"],
+                count,
+                "{types}"
+            );
+        }
+        let path = "/api/recall/search?q=Manykind&node_type=tool&node_type=gadget";
+        assert!(
+            app.admin
+                .get(path)
+                .await
+                .refused(400)
+                .await
+                .starts_with("node_type: each must be")
+        );
+        for (text, want) in [
+            ("True", true),
+            ("1", true),
+            ("yes", true),
+            ("FALSE", false),
+            ("off", false),
+        ] {
+            let path = format!("/api/recall/search?q=x&include_rejected={text}");
+            assert_eq!(
+                app.admin.get(&path).await.expect(200).await["include_rejected"],
+                want,
+                "{text}"
+            );
+        }
+        for (query, want) in [
+            ("q=%ff", "q: must be UTF-8"),
+            ("q=x%C3", "q: must be UTF-8"),
+            ("q=x&limit=1&limit=2", "limit: must be given once"),
+            (
+                "q=x&limt=1",
+                "limt: is no parameter of this request; did you mean limit?",
+            ),
+            (
+                "q=x&nodeType=tool",
+                "nodeType: is no parameter of this request; did you mean node_type?",
+            ),
+            ("q=x&=1", "query string: is no parameter"),
+        ] {
+            let error = app
+                .admin
+                .get(&format!("/api/recall/search?{query}"))
+                .await
+                .refused(400)
+                .await;
+            assert!(error.starts_with(want), "{query}: {error}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_body_that_announces_too_much_is_refused_before_it_is_sent() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let address = app.application().address();
+        let credential = app.admin.sends("authorization").to_owned();
+        let request = format!(
+            "POST /api/ingest/stix HTTP/1.1\r\nhost: {address}\r\nauthorization: {credential}\r\n\
+             content-type: application/json\r\ncontent-length: 99999999999\r\n\r\n"
+        );
+        let answer = tokio::task::spawn_blocking(move || raw(address, request.as_bytes()))
+            .await
+            .unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
         app.stop().await;
     });
 }

@@ -285,8 +285,8 @@ fn a_bad_filter_is_refused_by_name_and_rule() {
             (&[("node_type", "tool,")], types),
             (&[("node_type", "")], types),
             (
-                &[("node_type", "tool"), ("node_type", "cve")],
-                "node_type: must be given once",
+                &[("source", "one"), ("source", "two")],
+                "source: must be given once",
             ),
             (&[("source", "")], length),
             (&[("source", "  ")], length),

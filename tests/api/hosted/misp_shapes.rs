@@ -90,7 +90,7 @@ fn what_is_no_event_is_refused_with_the_field() {
             ),
             (
                 json!({"event": event(one()), "default_confidence": "1"}),
-                "default_confidence: invalid type",
+                "default_confidence: must be",
             ),
         ] {
             let error = admin.refuses("misp", &body).await;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::helpers::{Answer, TestApp, run};
-use crate::openapi;
+use crate::{openapi, wrong_types};
 
 async fn document(app: &TestApp) -> Value {
     app.anonymous().get("/openapi.json").await.expect(200).await
@@ -21,6 +21,40 @@ fn every_route_is_described_and_nothing_else() {
         openapi::describes_every_operation(&document);
         openapi::links_lead_somewhere(&document);
         openapi::is_consistent(&document);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn errors_of_wrong_types_are_worded_as_json_and_null_is_absent() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let document = document(&app).await;
+        // Taken in by anybody, five times a minute.
+        let limited = ["/api/pilot", "/api/public/demo-recall"];
+        let sent = wrong_types::are_worded_as_json(&document, &app.admin, &limited, true).await;
+        assert!(sent > 300, "{sent}");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn unknown_query_parameters_are_refused_on_every_route_but_the_callback() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let document = document(&app).await;
+        let except = ["/api/auth/oauth/{provider}/callback", "/api/pilot"];
+        wrong_types::unknown_parameters_are_refused(&document, &app.admin, &except, 400).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn refusals_of_the_http_layer_have_the_error_object() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let address = app.application().address();
+        wrong_types::refusals_of_the_http_layer_have_a_body(address, "error").await;
         app.stop().await;
     });
 }

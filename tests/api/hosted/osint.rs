@@ -127,10 +127,10 @@ fn errors_name_the_field() {
                 json!({"collector": "", "items": [{"title": "znever"}]}),
                 "collector: must have from 1",
             ),
-            (json!({"collector": 5, "items": []}), "collector: invalid type"),
+            (json!({"collector": 5, "items": []}), "collector: must be"),
             (body(json!([])), "items: must hold from 1 to 10000"),
             (body(json!(many)), "items: must hold from 1 to 10000"),
-            (body(json!({})), "items: invalid type"),
+            (body(json!({})), "items: must be"),
             (body(json!([{}])), "items[0].title: is required"),
             (body(json!([{"title": "  "}])), "items[0].title: must have from 1"),
             (
@@ -142,10 +142,7 @@ fn errors_name_the_field() {
                 "items[0].title: must not hold a NUL",
             ),
             (body(json!(["x"])), "items[0]: must be an object"),
-            (
-                item(json!({"description": 5})),
-                "items[1].description: invalid type",
-            ),
+            (item(json!({"description": 5})), "items[1].description: must be"),
             (
                 item(json!({"url": "a\u{0}"})),
                 "items[1].url: must not hold a NUL",
@@ -163,15 +160,15 @@ fn errors_name_the_field() {
                 item(json!({"confidence": -0.01})),
                 "items[1].confidence: must be a number from 0 to 1",
             ),
+            (item(json!({"confidence": "0.5"})), "items[1].confidence: must be"),
+            (item(json!({"tags": "x"})), "items[1].tags: must be"),
             (
-                item(json!({"confidence": "0.5"})),
-                "items[1].confidence: invalid type",
+                item(json!({"tags": ["x".repeat(201)]})),
+                "items[1].tags[0]: must have from 1",
             ),
-            (item(json!({"tags": "x"})), "items[1].tags: invalid type"),
-            (item(json!({"tags": [""]})), "items[1].tags[0]: must have from 1"),
-            (item(json!({"tags": ["a", 5]})), "items[1].tags[1]: invalid type"),
+            (item(json!({"tags": ["a", 5]})), "items[1].tags[1]: must be"),
             (item(json!({"published": "yesterday"})), "items[1].published: "),
-            (item(json!({"published": 5})), "items[1].published: invalid type"),
+            (item(json!({"published": 5})), "items[1].published: must be"),
         ] {
             let error = app.admin.refuses("osint", &body).await;
             assert!(error.starts_with(want), "{want}: {error}");

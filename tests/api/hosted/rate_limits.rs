@@ -128,6 +128,7 @@ fn every_answer_of_a_limited_route_has_the_figures_and_no_other_one() {
                 large.as_str(),
                 413,
             ),
+            (&app.admin, Method::DELETE, "/api/recall/search".into(), "", 405),
             (&viewer, Method::POST, "/api/ingest/stix".into(), "{}", 403),
             (&app.admin, Method::GET, format!("/api/nodes/{id}"), "", 404),
             (
@@ -144,6 +145,16 @@ fn every_answer_of_a_limited_route_has_the_figures_and_no_other_one() {
             let limit = figures(&answer).map(|[limit, ..]| limit);
             assert_eq!(limit, Some(1_000_000), "{method} {path}");
         }
+        let gzip = app.admin.request(Method::POST, "/api/ingest/stix");
+        let gzip = gzip
+            .header("content-encoding", "gzip")
+            .json(&serde_json::json!({}));
+        let answer = Answer(gzip.send().await.unwrap());
+        assert_eq!(answer.status(), 415);
+        assert_eq!(
+            (answer.header("accept-encoding"), answer.header("accept")),
+            (Some("identity"), None)
+        );
         let xml = app.admin.request(Method::POST, "/api/ingest/stix");
         let xml = xml.header("content-type", "application/xml").body("<x/>");
         let answer = Answer(xml.send().await.unwrap());

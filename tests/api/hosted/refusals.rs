@@ -42,23 +42,23 @@ fn each_way_in_names_the_first_broken_rule() {
             ),
             (
                 "osint",
-                osint(json!({"title": "t", "tags": ["one", " "]})),
+                osint(json!({"title": "t", "tags": ["one", "x".repeat(201)]})),
                 "items[0].tags[1]: must have from 1 to 200 characters",
             ),
             (
                 "osint",
-                osint(json!({"title": "t", "tags": null})),
-                "items[0].tags: invalid type: null, expected a sequence",
+                osint(json!({"title": "t", "tags": {}})),
+                "items[0].tags: must be an array",
             ),
             (
                 "osint",
                 osint(json!({"title": "t", "description": 5})),
-                "items[0].description: invalid type: integer `5`, expected a string",
+                "items[0].description: must be a string",
             ),
             (
                 "osint",
                 osint(json!({"title": "t", "published": "soon"})),
-                "items[0].published: input contains invalid characters",
+                "items[0].published: must be an RFC 3339 date-time",
             ),
             (
                 "osint",
@@ -90,12 +90,12 @@ fn each_way_in_names_the_first_broken_rule() {
             (
                 "analyst",
                 json!({"nodes": [], "default_confidence": "x"}),
-                "default_confidence: invalid type: string \"x\", expected f64",
+                "default_confidence: must be a number",
             ),
             (
                 "analyst",
                 json!({"nodes": [], "default_tlp": 3}),
-                "default_tlp: invalid type: integer `3`, expected a string",
+                "default_tlp: must be a string",
             ),
             ("report", json!({}), "title: is required"),
             ("report", json!({"title": "t"}), "content_blocks: is required"),

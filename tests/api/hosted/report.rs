@@ -94,10 +94,10 @@ fn errors_name_the_field() {
                 json!({"title": " ", "content_blocks": [block("znever", "tool")]}),
                 "title: must have from 1",
             ),
-            (json!({"title": 1, "content_blocks": []}), "title: invalid type"),
+            (json!({"title": 1, "content_blocks": []}), "title: must be"),
             (
                 json!({"title": "x", "source_name": 5, "content_blocks": [block("znever", "tool")]}),
-                "source_name: invalid type",
+                "source_name: must be",
             ),
             (
                 json!({"title": "x", "source_name": "\u{0}", "content_blocks": [block("znever", "tool")]}),
@@ -123,7 +123,7 @@ fn errors_name_the_field() {
             ),
             (
                 wrong(json!({"description": {}})),
-                "content_blocks[1].description: invalid type",
+                "content_blocks[1].description: must be",
             ),
             (
                 wrong(json!({"excerpt": "\u{0}"})),
@@ -131,7 +131,7 @@ fn errors_name_the_field() {
             ),
             (
                 wrong(json!({"source_url": 1})),
-                "content_blocks[1].source_url: invalid type",
+                "content_blocks[1].source_url: must be",
             ),
             (
                 wrong(json!({"tlp": "x"})),

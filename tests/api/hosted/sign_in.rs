@@ -68,10 +68,7 @@ fn a_malformed_login_is_400_and_names_the_field() {
         for (body, want) in [
             (json!({}), "email: is required"),
             (json!({"email": "a@b"}), "password: is required"),
-            (
-                json!({"email": 1, "password": "x"}),
-                "email: invalid type: integer",
-            ),
+            (json!({"email": 1, "password": "x"}), "email: must be a string"),
             (
                 json!({"email": "a@b", "password": null}),
                 "password: must be a string",

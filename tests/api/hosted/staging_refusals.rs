@@ -152,7 +152,7 @@ fn a_wrong_preview_is_refused_with_the_field() {
         let app = TestApp::shared().await;
         for (body, want) in [
             (json!({}), "text: is required"),
-            (json!({"text": 5}), "text: invalid type"),
+            (json!({"text": 5}), "text: must be"),
             (json!({"text": ""}), "text: must have at least 10 characters"),
             (
                 json!({"text": "123456789"}),
@@ -180,7 +180,7 @@ fn a_wrong_preview_is_refused_with_the_field() {
                 json!({"text": TEXT, "session_id": "x".repeat(201)}),
                 "session_id: must have from 1",
             ),
-            (json!({"text": TEXT, "session_id": 5}), "session_id: invalid type"),
+            (json!({"text": TEXT, "session_id": 5}), "session_id: must be"),
             (
                 json!({"text": TEXT, "default_tlp": "x"}),
                 "default_tlp: must be one of",

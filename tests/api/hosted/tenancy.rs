@@ -294,6 +294,10 @@ fn a_key_and_a_setting_count_in_their_own_workspace_only() {
                 &format!("/api/recall/search?q=Heronword&{name}={id}"),
             );
             let answer = Answer(request.header(format!("x-{name}"), id).send().await.unwrap());
+            let refused = answer.refused(400).await;
+            assert!(refused.starts_with(name), "{refused}");
+            let request = key.request(Method::GET, "/api/recall/search?q=Heronword");
+            let answer = Answer(request.header(format!("x-{name}"), id).send().await.unwrap());
             assert_eq!(answer.expect(200).await["count"], 0);
         }
         app.stop().await;

@@ -176,7 +176,7 @@ fn passages_that_voted_are_told_and_nothing_changes_by_asking() {
             );
         }
         for path in ["search", "semantic"] {
-            let url = format!("/api/recall/{path}?q=x&explain=yes");
+            let url = format!("/api/recall/{path}?q=x&explain=maybe");
             let error = app.admin.get(&url).await.refused(400).await;
             assert!(error.contains("explain"), "{error}");
         }

@@ -86,11 +86,68 @@ fn null_and_empty_fields_of_an_item_mean_the_default() {
 }
 
 #[test]
-fn an_ingest_without_a_text_stores_nothing_and_names_every_broken_rule() {
+fn a_bad_item_never_refuses_the_others_whatever_is_wrong_with_it() {
     run(async {
         let app = LocalApp::spawn().await;
-        let items =
-            json!({"items": [{"content": "fine"}, {"content": ""}, {"content": "x", "source_ref": 5}]});
+        for (bad, error) in [
+            (
+                json!({"content": ""}),
+                "content: String should have at least 1 character",
+            ),
+            (
+                json!({"content": "z".repeat(50_001)}),
+                "content: String should have at most 50000 characters",
+            ),
+            (
+                json!({"content": null}),
+                "content: Input should be a valid string",
+            ),
+            (json!({"content": 5}), "content: Input should be a valid string"),
+            (
+                json!({"content": ["x"]}),
+                "content: Input should be a valid string",
+            ),
+            (json!({"note": "x"}), "content: Field required"),
+            (json!({}), "content: Field required"),
+            (
+                json!(7),
+                "Input should be a valid dictionary or object to extract fields from",
+            ),
+            (
+                json!(null),
+                "Input should be a valid dictionary or object to extract fields from",
+            ),
+            (
+                json!("text"),
+                "Input should be a valid dictionary or object to extract fields from",
+            ),
+        ] {
+            let items = [json!({"content": "fine", "evolve": false}), bad.clone()];
+            let done = app.client.ingest_notes(&items).await;
+            assert_eq!(
+                (&done["succeeded"], &done["failed"]),
+                (&json!(1), &json!(1)),
+                "{done}"
+            );
+            assert_eq!(errors(&done), [&Value::Null, &json!(error)]);
+            if bad.get("content").is_some() {
+                let done = app.client.ingest_notes(&[bad]).await;
+                assert_eq!(
+                    (&done["succeeded"], &done["failed"]),
+                    (&json!(0), &json!(1)),
+                    "{done}"
+                );
+            }
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_list_without_any_content_is_refused_and_every_broken_rule_named() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let items = json!({"items": [7, {"domain": 5}]});
         let refused = app.client.post("/api/ingest", &items).await.expect(422).await;
         let places: Vec<String> = refused["detail"]
             .as_array()
@@ -101,8 +158,9 @@ fn an_ingest_without_a_text_stores_nothing_and_names_every_broken_rule() {
         assert_eq!(
             places,
             [
+                r#"["body","items",0]"#,
                 r#"["body","items",1,"content"]"#,
-                r#"["body","items",2,"source_ref"]"#
+                r#"["body","items",1,"domain"]"#
             ]
         );
         let storage = app.client.get("/api/storage").await.expect(200).await;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::helpers::{Client, encode, run};
 use crate::local::LocalApp;
 use crate::openapi::{is_consistent, operations, suits_generators};
+use crate::wrong_types;
 
 const DOCUMENT: &str = "/api/openapi.json";
 const KEYED: &str = "web.api_key = \"right key\"";
@@ -350,6 +351,38 @@ fn the_bounds_are_those_of_the_service_at_this_moment() {
             }
         }
         assert!(asked > 50, "{asked}");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn errors_of_wrong_types_are_worded_as_json() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let document = document(&app.client).await;
+        let sent = wrong_types::are_worded_as_json(&document, &app.client, &[], false).await;
+        assert!(sent > 100, "{sent}");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn unknown_query_parameters_are_refused_on_every_route() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let document = document(&app.client).await;
+        // Pages are no answers of the API, and the last one is 501 whatever is sent.
+        let except = ["/api/docs", "/api/docs/{file}", "/api/sync"];
+        wrong_types::unknown_parameters_are_refused(&document, &app.client, &except, 422).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn refusals_of_the_http_layer_have_the_error_object() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        wrong_types::refusals_of_the_http_layer_have_a_body(app.app.address(), "detail").await;
         app.stop().await;
     });
 }

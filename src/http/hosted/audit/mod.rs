@@ -13,6 +13,7 @@ use super::query::Params;
 use super::resource;
 use crate::actors::audit_writer::{ListEntries, VerifyChain};
 use crate::domain::audit::{AuditEntry, ChainReport};
+use crate::domain::narrowing::DayOrTime;
 use crate::http::AppState;
 use crate::store::AuditFilter;
 
@@ -41,8 +42,8 @@ pub(super) struct Docs;
     get, path = "/api/audit/logs", tag = "Audit", security(("bearer" = [])),
     params(
         ("user_id" = Option<Uuid>, Query, description = "Only entries of this user."),
-        ("from" = Option<DateTime<Utc>>, Query, description = "Only entries from this time on."),
-        ("to" = Option<DateTime<Utc>>, Query, description = "Only entries before this time."),
+        ("from" = inline(Option<DayOrTime>), Query, description = "Only entries from this time on."),
+        ("to" = inline(Option<DayOrTime>), Query, description = "Only entries before this time; of a day, all of it counts."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most entries; 100 if absent."),
         ("offset" = Option<u32>, Query, minimum = 0, maximum = 1000000, description = "Entries to skip; 0 if absent."),
     ),
@@ -54,10 +55,11 @@ async fn logs(
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, HostedError> {
     let params = Params::of(&request)?;
+    let [from, to] = params.period("from", "to")?;
     let filter = AuditFilter {
         user: params.uuid("user_id")?,
-        from: params.time("from")?,
-        to: params.time("to")?,
+        from,
+        to,
         limit: params.number("limit", 100, 1, 1000)?,
         offset: params.number("offset", 0, 0, MAX_OFFSET)?,
     };
@@ -73,8 +75,8 @@ async fn logs(
 #[utoipa::path(
     get, path = "/api/audit/export", operation_id = "export_audit", tag = "Audit", security(("bearer" = [])),
     params(
-        ("from" = Option<DateTime<Utc>>, Query, description = "Only entries from this time on."),
-        ("to" = Option<DateTime<Utc>>, Query, description = "Only entries before this time."),
+        ("from" = inline(Option<DayOrTime>), Query, description = "Only entries from this time on."),
+        ("to" = inline(Option<DayOrTime>), Query, description = "Only entries before this time; of a day, all of it counts."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 5000, description = "Most entries; 1000 if absent."),
     ),
     responses((
@@ -91,10 +93,11 @@ async fn export(
     state: web::Data<AppState>,
 ) -> Result<HttpResponse, HostedError> {
     let params = Params::of(&request)?;
+    let [from, to] = params.period("from", "to")?;
     let filter = AuditFilter {
         user: None,
-        from: params.time("from")?,
-        to: params.time("to")?,
+        from,
+        to,
         limit: params.number("limit", 1000, 1, 5000)?,
         offset: 0,
     };

@@ -36,9 +36,10 @@ pub(in crate::http::local) struct ViewQuery {
     /// Most nodes in the answer.
     #[param(required = false)]
     limit: usize,
-    /// Types of the nodes, separated by commas, in any case: `note`, or entity types such as `actor`.
-    #[param(rename = "type", example = "actor,tool")]
-    types: Option<String>,
+    /// Types of the nodes, in any case: `note`, or entity types such as `actor`. Several are separated by commas, or stand
+    /// in several parameters.
+    #[param(rename = "type", value_type = Option<String>, example = "actor,tool")]
+    types: Vec<String>,
     /// Part of the label, value or an alias, in any case.
     #[param(example = "bear")]
     q: Option<String>,
@@ -57,7 +58,7 @@ impl ViewQuery {
     pub fn read(fields: &mut Fields<'_>) -> Self {
         Self {
             limit: fields.number_or("limit", DEFAULT_NODES, 1, MAX_NODES),
-            types: fields.optional_text("type", MAX_FILTER),
+            types: fields.words("type", MAX_FILTER),
             q: fields.optional_text("q", MAX_FILTER),
             around: fields.optional_text("around", MAX_ID),
             depth: fields.number_or("depth", 1, 1, MAX_DEPTH),
@@ -68,11 +69,9 @@ impl ViewQuery {
 
 impl From<ViewQuery> for ViewGraph {
     fn from(query: ViewQuery) -> Self {
-        let types = query.types.unwrap_or_default();
-        let types = types.split(',').filter(|name| !name.trim().is_empty());
         Self {
             limit: query.limit,
-            types: types.map(canonical_type).collect(),
+            types: query.types.iter().map(|name| canonical_type(name)).collect(),
             part: query.q,
             around: query.around,
             depth: query.depth,

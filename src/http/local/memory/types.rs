@@ -14,7 +14,7 @@ use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::why::{InterpretedQuestion, NamedEntity, NoteWhy};
 use crate::domain::question::{AskedPeriod, Kind};
 use crate::http::local::error::Issue;
-use crate::http::local::validate::Fields;
+use crate::http::local::validate::{Fields, is_no_entry};
 use crate::local::{FoundNote, NewNote, RememberOutcome};
 
 pub(super) const MAX_DOMAIN: usize = 100;
@@ -124,8 +124,7 @@ pub(in crate::http::local) struct IngestBody {
     items: Vec<IngestItem>,
 }
 
-/// One note of an ingest. Only `content` can make the whole request fail; an item with another invalid field gets an
-/// error of its own. Null means the default.
+/// One note of an ingest. An item with an invalid field fails alone. Null means the default, except for `content`.
 #[derive(Debug, ToSchema)]
 #[allow(dead_code, reason = "describes an item, which is read into a `NewNote`")]
 pub(in crate::http::local) struct IngestItem {
@@ -142,32 +141,35 @@ pub(in crate::http::local) struct IngestItem {
 }
 
 impl IngestBody {
-    /// Each item as a note, or what is wrong with it.
+    /// Each item as a note, or what is wrong with it. One bad item never refuses the others. A list in which nothing is
+    /// an object with a `content` holds no items, and fails the request.
     pub fn read(fields: &mut Fields<'_>, settings: &LocalSettings) -> Vec<Result<NewNote, Vec<Issue>>> {
         let max_content = settings.web.max_content_chars;
         let items = fields.list("items", 1, MAX_ITEMS, |fields| read_item(fields, max_content));
-        fields.add_issues(items.iter().filter_map(|item| item.as_ref().err()).flatten());
-        items
+        let is_item =
+            |item: &Result<NewNote, Vec<Issue>>| !matches!(item, Err(issues) if is_no_entry(issues));
+        if items.iter().any(is_item) {
+            return items;
+        }
+        fields.add_issues(items.into_iter().filter_map(Result::err).flatten());
+        Vec::new()
     }
 }
 
-/// Reads one item of an ingest. An item that is not an object or has no text fails the whole request; any other error
-/// is reported for the item alone. Null and an empty text mean the default.
-fn read_item(fields: &mut Fields<'_>, max_content: usize) -> Result<NewNote, Vec<Issue>> {
+/// Reads one item of an ingest. Null and an empty text mean the default, except for the content.
+fn read_item(fields: &mut Fields<'_>, max_content: usize) -> NewNote {
     let content = fields.text("content", 1, max_content);
-    fields.collect_issues(|fields| {
-        let mut or = |name: &str, most: usize, default: &str| {
-            let given = fields.optional_text(name, most);
-            given.unwrap_or_else(|| default.to_owned())
-        };
-        NewNote {
-            content,
-            source_type: or("source_type", MAX_SOURCE_TYPE, DEFAULT_SOURCE_TYPE),
-            domain: or("domain", MAX_DOMAIN, DEFAULT_DOMAIN),
-            source_ref: or("source_ref", MAX_SOURCE_REF, ""),
-            evolve: fields.optional_flag_or("evolve", true),
-        }
-    })
+    let mut or = |name: &str, most: usize, default: &str| {
+        let given = fields.optional_text(name, most);
+        given.unwrap_or_else(|| default.to_owned())
+    };
+    NewNote {
+        content,
+        source_type: or("source_type", MAX_SOURCE_TYPE, DEFAULT_SOURCE_TYPE),
+        domain: or("domain", MAX_DOMAIN, DEFAULT_DOMAIN),
+        source_ref: or("source_ref", MAX_SOURCE_REF, ""),
+        evolve: fields.optional_flag_or("evolve", true),
+    }
 }
 
 /// A question to be answered from the notes.

@@ -162,10 +162,6 @@ fn wrong_uploads_are_refused() {
             (json!({"input_kind": "stix_bundle"}), "bundle"),
             (json!({"input_kind": "stix_bundle", "bundle": 7}), "bundle"),
             (
-                json!({"input_kind": "stix_bundle", "bundle": tools(1), "feed_source_id": unknown}),
-                "feed_source_id",
-            ),
-            (
                 json!({"input_kind": "stix_bundle", "bundle": tools(1), "default_tlp": "x"}),
                 "default_tlp",
             ),
@@ -177,8 +173,13 @@ fn wrong_uploads_are_refused() {
             let error = app.admin.post(BATCHES, &body).await.refused(400).await;
             assert!(error.contains(named), "{body}: {error}");
         }
-        let body = json!({"input_kind": "taxii_2_1_pull", "feed_source_id": unknown});
-        app.admin.post(BATCHES, &body).await.refused(404).await;
+        for body in [
+            json!({"input_kind": "taxii_2_1_pull", "feed_source_id": unknown}),
+            json!({"input_kind": "stix_bundle", "bundle": tools(1), "feed_source_id": unknown}),
+        ] {
+            let error = app.admin.post(BATCHES, &body).await.refused(404).await;
+            assert_eq!(error, "feed not found", "{body}");
+        }
         assert_eq!(app.admin.get(BATCHES).await.expect(200).await["count"], 0);
         app.stop().await;
     });

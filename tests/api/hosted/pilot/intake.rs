@@ -132,8 +132,8 @@ fn every_rule_is_named_with_its_field() {
         let line = "must not hold control characters, line breaks or direction overrides";
         let email = "must be an e-mail address, such as name@example.com";
         for (field, value, rule) in [
-            ("name", json!(null), "invalid type: null, expected a string"),
-            ("name", json!(7), "invalid type: integer `7`, expected a string"),
+            ("name", json!(null), "must be a string"),
+            ("name", json!(7), "must be a string"),
             ("name", json!(""), "is required and must not be blank"),
             ("name", json!(" \r\n"), "is required and must not be blank"),
             ("name", json!("x".repeat(201)), "must have at most 200 characters"),
@@ -173,11 +173,7 @@ fn every_rule_is_named_with_its_field() {
                 json!("a\u{2028}b"),
                 "must not hold NUL characters, Unicode line separators or direction overrides",
             ),
-            (
-                "cti_stack",
-                json!(["MISP"]),
-                "invalid type: sequence, expected a string",
-            ),
+            ("cti_stack", json!(["MISP"]), "must be a string"),
         ] {
             let body = body(json!({field: value}));
             let error = app
