@@ -23,7 +23,7 @@ use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, StagedEntity, StagingBatch, Summary};
 use crate::domain::tlp::{Clearance, Tlp};
-use crate::store::{Decision, Store};
+use crate::store::{Chosen, Decided, Decision, Store};
 
 /// Handle to the staging batches.
 pub type StagingHandle = WorkerHandle<StagingCore>;
@@ -47,6 +47,14 @@ pub struct ReadBatch {
 pub struct DecideEntity {
     pub by: Principal,
     pub entity: Uuid,
+    pub decision: Decision,
+}
+
+/// Records one decision about many staged entities.
+#[derive(Debug)]
+pub struct DecideEntities {
+    pub by: Principal,
+    pub chosen: Chosen,
     pub decision: Decision,
 }
 
@@ -83,46 +91,24 @@ impl Work for DecideEntity {
 
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
         let DecideEntity { by, entity, decision } = self;
-        let ws = by.workspace.id;
-        let highest = by.workspace.clearance().highest();
-        if let Some(level) = decision.resolved_tlp {
-            check_reviewable("resolved_tlp", level, by.workspace.clearance())?;
-        }
-        let mut target_type = None;
-        if let Some(target) = decision.merge_target {
-            let visible = core.store.nodes_by_id(ws, &[target], highest, false).await?;
-            let Some(found) = visible.first() else {
-                let rule = "must be an active node of this workspace";
-                return Err(DomainError::invalid("merge_target_id", rule));
-            };
-            target_type = Some(found.node.node_type);
-        }
-        let mut entry = AuditEntry::by(
-            &by,
-            "ingest.staging_change",
-            "staged_entity",
-            Outcome::Success,
-            clock::now(),
-        )
-        .on(entity)
-        .with("status", decision.status.as_str());
-        if let Some(level) = decision.resolved_tlp {
-            entry = entry.with("resolved_tlp", level.as_str());
-        }
-        if decision.accept_marking {
-            entry = entry.with("accept_marking", true);
-        }
-        if let Some(target) = decision.merge_target {
-            entry = entry.with("merge_target_id", target.to_string());
-        }
-        let mut changed = core
-            .store
-            .decide(ws, entity, decision, (highest, target_type), &entry)
-            .await?;
-        core.chain(entry).await;
-        core.hide_candidates(&by, std::slice::from_mut(&mut changed))
-            .await?;
-        Ok(changed)
+        let decided = core.decide(by, Chosen::Ids(vec![entity]), decision).await?;
+        let first = decided.entities.into_iter().next();
+        first.ok_or(DomainError::NotFound("staging record"))
+    }
+}
+impl Work for DecideEntities {
+    type Core = StagingCore;
+    type Reply = Decided;
+    const NAME: &'static str = "decide_all";
+    const ACCESS: Access = Access::Write;
+
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
+    }
+
+    async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
+        let DecideEntities { by, chosen, decision } = self;
+        core.decide(by, chosen, decision).await
     }
 }
 impl Work for CommitBatch {
@@ -138,6 +124,26 @@ impl Work for CommitBatch {
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
         core.commit_batch(self).await
     }
+}
+
+/// The audit entry of a decision, still without the entities.
+fn change_entry(by: &Principal, chosen: &Chosen, decision: &Decision) -> AuditEntry {
+    let (action, now) = ("ingest.staging_change", clock::now());
+    let mut entry = AuditEntry::by(by, action, "staged_entity", Outcome::Success, now)
+        .with("status", decision.status.as_str());
+    if let Chosen::Filter(filter) = chosen {
+        entry = entry.with("batch", filter.batch.to_string());
+    }
+    if let Some(level) = decision.resolved_tlp {
+        entry = entry.with("resolved_tlp", level.as_str());
+    }
+    if decision.accept_marking {
+        entry = entry.with("accept_marking", true);
+    }
+    if let Some(target) = decision.merge_target {
+        entry = entry.with("merge_target_id", target.to_string());
+    }
+    entry
 }
 
 /// Rule: a marking above what the workspace may see is refused, since nobody there could review what carries it.
@@ -213,6 +219,46 @@ impl StagingCore {
                 .retain(|candidate| visible.contains(&candidate.node_id));
         }
         Ok(())
+    }
+
+    /// Records a decision with one audit entry: on its entity, or with the ids of several.
+    async fn decide(
+        &self,
+        by: Principal,
+        chosen: Chosen,
+        decision: Decision,
+    ) -> Result<Decided, DomainError> {
+        let (ws, clearance) = (by.workspace.id, by.workspace.clearance());
+        let highest = clearance.highest();
+        if let Some(level) = decision.resolved_tlp {
+            check_reviewable("resolved_tlp", level, clearance)?;
+        }
+        let mut target_type = None;
+        if let Some(target) = decision.merge_target {
+            let visible = self.store.nodes_by_id(ws, &[target], highest, false).await?;
+            let Some(found) = visible.first() else {
+                let rule = "must be an active node of this workspace";
+                return Err(DomainError::invalid("merge_target_id", rule));
+            };
+            target_type = Some(found.node.node_type);
+        }
+        let entry = change_entry(&by, &chosen, &decision);
+        let of_ids = |ids: &[Uuid]| match ids {
+            [one] => entry.clone().on(*one),
+            several => {
+                let several: Vec<String> = several.iter().map(Uuid::to_string).collect();
+                entry.clone().with("entities", several)
+            }
+        };
+        let seen = (highest, target_type);
+        let mut decided = self.store.decide_all(ws, &chosen, decision, seen, of_ids).await?;
+        let ids: Vec<Uuid> = decided.entities.iter().map(|entity| entity.id).collect();
+        if ids.is_empty() {
+            return Ok(decided);
+        }
+        self.chain(of_ids(&ids)).await;
+        self.hide_candidates(&by, &mut decided.entities).await?;
+        Ok(decided)
     }
 
     async fn commit_batch(&self, message: CommitBatch) -> Result<CommitResult, DomainError> {

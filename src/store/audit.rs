@@ -17,7 +17,7 @@ use super::connection::retry::with_retry;
 use super::rows::{newest_first, up_to_limit};
 use super::{Store, failed};
 use crate::clock;
-use crate::domain::audit::{AuditEntry, ChainCheck, ChainLink, ChainReport};
+use crate::domain::audit::{AuditEntry, ChainCheck, ChainLink, ChainReport, Outcome};
 use crate::domain::error::DomainError;
 
 pub(super) const PAGE: u32 = 1000;
@@ -30,12 +30,35 @@ pub(super) const FAR_FUTURE: DateTime<Utc> = DateTime::from_timestamp(253_402_30
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub user: Option<Uuid>,
+    pub action: Option<String>,
+    pub outcome: Option<Outcome>,
     /// Inclusive lower bound.
     pub from: Option<DateTime<Utc>>,
     /// Exclusive upper bound.
     pub to: Option<DateTime<Utc>>,
     pub limit: u32,
     pub offset: u32,
+}
+
+impl AuditFilter {
+    /// Whether the references of a user lead to what is asked for: they hold neither action nor outcome.
+    fn is_by_reference(&self) -> bool {
+        self.user.is_some() && self.action.is_none() && self.outcome.is_none()
+    }
+
+    /// The condition on the entries of a range.
+    fn condition(&self) -> String {
+        let conditions = [
+            self.user.map(|_| "user_id = $user"),
+            self.action.as_ref().map(|_| "action = $action"),
+            self.outcome.map(|_| "outcome = $outcome"),
+        ];
+        let conditions: Vec<&str> = conditions.into_iter().flatten().collect();
+        if conditions.is_empty() || self.is_by_reference() {
+            return String::new();
+        }
+        format!("WHERE {}", conditions.join(" AND "))
+    }
 }
 
 /// The last link of a workspace's chain.
@@ -219,7 +242,7 @@ impl Store {
         tenant: Uuid,
         filter: &AuditFilter,
     ) -> Result<Vec<AuditEntry>, DomainError> {
-        let rows: Vec<AuditRow> = if filter.user.is_some() {
+        let rows: Vec<AuditRow> = if filter.is_by_reference() {
             let ids: Vec<RecordId> = self.audit_range("VALUE id", tenant, filter).await?;
             let ids = ids.iter().map(Position::from_id);
             let mut ids: Vec<Position> = ids.collect::<Result<_, _>>()?;
@@ -245,21 +268,27 @@ impl Store {
         filter: &AuditFilter,
     ) -> Result<Vec<T>, DomainError> {
         let what = "reading the audit log failed";
-        let range = up_to_limit(if filter.user.is_some() {
+        let range = up_to_limit(if filter.is_by_reference() {
             "audit_by_user:[$t, $user, $first]..[$t, $user, $end]"
         } else {
             "audit_entry:[$t, $first]..[$t, $end]"
         });
         // LIMIT and START are validated numbers and inlined: as parameters they would not go into the scan.
         let (limit, offset) = (filter.limit, filter.offset);
+        let condition = filter.condition();
         let after = |time| newest_first(time).saturating_add(1);
         let mut response = self
             .db
             .query(format!(
-                "SELECT {columns} FROM {range} LIMIT {limit} START {offset}"
+                "SELECT {columns} FROM {range} {condition} LIMIT {limit} START {offset}"
             ))
             .bind(("t", tenant))
             .bind(("user", filter.user))
+            .bind(("action", filter.action.clone()))
+            .bind((
+                "outcome",
+                filter.outcome.map(|outcome| outcome.as_str().to_owned()),
+            ))
             .bind(("first", after(filter.to.unwrap_or(FAR_FUTURE))))
             .bind(("end", after(filter.from.unwrap_or(DateTime::UNIX_EPOCH))))
             .await

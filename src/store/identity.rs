@@ -215,6 +215,36 @@ impl Store {
         row.ok_or_else(|| corrupt("the changed user is gone"))?.try_into()
     }
 
+    /// Replaces the password of an enabled user, if it is still the one of the hash `from`, with the audit entry. Tokens
+    /// issued before `now` end.
+    ///
+    /// # Errors
+    /// `Conflict` when the password was changed, or the user disabled, meanwhile.
+    pub async fn change_own_password(
+        &self,
+        id: Uuid,
+        (from, to): (String, String),
+        now: DateTime<Utc>,
+        audit: &AuditEntry,
+    ) -> Result<(), DomainError> {
+        let query = "{ LET $done = (UPDATE $id SET password_hash = $to, tokens_after = $now \
+                       WHERE ws = $ws AND password_hash = $from AND disabled = false RETURN VALUE id); \
+                     IF array::len($done) = 1 { INSERT $audit RETURN NONE }; \
+                     RETURN array::len($done); }";
+        let done: Option<i64> = with_race_retry(|| async {
+            let statement = self.db.query(query).bind(("id", record("user", id)));
+            let statement = statement.bind(("from", from.clone())).bind(("to", to.clone()));
+            let statement = statement.bind(("now", now)).bind(("ws", audit.tenant_id));
+            Ok(statement.bind(("audit", audit_rows([audit]))).await?.take(0)?)
+        })
+        .await
+        .map_err(refusal)?;
+        match done {
+            Some(1) => Ok(()),
+            Some(_) | None => Err(DomainError::Conflict("the password was changed meanwhile".into())),
+        }
+    }
+
     /// Runs one write statement, retrying when it lost a race.
     pub(super) async fn write<'a>(&self, query: impl Fn() -> Statement<'a>) -> Result<(), DomainError> {
         with_race_retry(|| async {

@@ -59,7 +59,7 @@ pub(crate) use open::embedded_dir;
 pub use open::{StorageMemory, StorageServer};
 pub use outbox::{AfterFailure, ClaimedMail};
 pub use staging::parts::{NewBatch, StagedText};
-pub use staging::{BatchCommit, Decision};
+pub use staging::{BatchCommit, Chosen, Decided, Decision, EntityFilter, MAX_DECIDED};
 pub use stix::held::HeldReport;
 pub use stix::known_definitions::Definitions;
 pub use stix::remarking::RemarkedObjects;

@@ -1,6 +1,7 @@
 //! Staging batches: reading them, and deciding on their entities.
 
 mod commit;
+mod decide;
 pub(super) mod parts;
 pub(super) mod rows;
 
@@ -10,18 +11,19 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use self::commit::Commit;
+use self::decide::Deciding;
+pub use self::decide::{Chosen, Decided, EntityFilter, MAX_DECIDED};
 use self::rows::{BatchRow, StagedEntityRow};
 use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
-use super::connection::tx::WriteTx;
 use super::graph::write::GraphWritten;
-use super::rows::{key, parse, record, tlp};
+use super::rows::{key, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::NodeDraft;
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
-use crate::domain::staging::{CommitResult, StagedEntity, StagedStatus, StagingBatch, is_sensitivity};
+use crate::domain::staging::{CommitResult, StagedEntity, StagedStatus, StagingBatch};
 use crate::domain::tlp::Tlp;
 
 /// A decision about a staged entity.
@@ -42,7 +44,6 @@ pub struct BatchCommit {
 }
 
 const READ: &str = "reading the staging batch failed";
-const COMMITTED: &str = "the entity is already committed and can't be changed";
 
 impl Store {
     /// A batch of the workspace with its entities up to `highest`, in text order. It is as if there were no others.
@@ -119,23 +120,34 @@ impl Store {
             .collect()
     }
 
-    /// Records a decision, with its audit entry, unless the entity is already committed or marked above `highest`. A
-    /// merge target must be of the entity's type.
-    pub async fn decide(
+    /// Records a decision on entities, with the audit entry that `audit` makes of their ids: on all of them or, if one
+    /// breaks a rule, on none. A merge target must be of the entity's type.
+    ///
+    /// # Errors
+    /// `NotFound` for an entity or a batch that is marked above `highest` or not there, `Conflict` for a committed entity,
+    /// `Invalid` with the field and the rule.
+    pub async fn decide_all(
         &self,
         ws: Uuid,
-        id: Uuid,
+        chosen: &Chosen,
         decision: Decision,
         (highest, target_type): (Tlp, Option<NodeType>),
-        audit: &AuditEntry,
-    ) -> Result<StagedEntity, DomainError> {
+        audit: impl Fn(&[Uuid]) -> AuditEntry + Send + Sync,
+    ) -> Result<Decided, DomainError> {
         with_retry(|| async {
             let tx = self.begin().await?;
-            let outcome = decide(&tx, ws, id, decision, (highest, target_type), audit).await;
+            let deciding = Deciding {
+                tx: &tx,
+                ws,
+                decision,
+                highest,
+                target_type,
+            };
+            let outcome = deciding.run(chosen, &audit).await;
             tx.finish(outcome).await
         })
         .await
-        .map_err(|error: StoreError| error.into_domain("changing the staged entity failed"))
+        .map_err(|error: StoreError| error.into_domain("changing the staged entities failed"))
     }
 
     /// Commits what was accepted or merged, discards what was rejected and keeps the rest, in one transaction with
@@ -167,81 +179,4 @@ impl Store {
         .await
         .map_err(|error: StoreError| error.into_domain("batch commit failed"))
     }
-}
-
-async fn decide(
-    tx: &WriteTx,
-    ws: Uuid,
-    id: Uuid,
-    decision: Decision,
-    (highest, target_type): (Tlp, Option<NodeType>),
-    audit: &AuditEntry,
-) -> Result<StagedEntity, StoreError> {
-    let found: Vec<StagedEntityRow> = tx
-        .find(
-            ws,
-            &format!(
-                "SELECT * FROM $ids WHERE ws = $ws AND (resolved_tlp ?? proposed_tlp) <= {}",
-                highest.rank()
-            ),
-            vec![record("staged_entity", id)],
-        )
-        .await?;
-    let mut row = found
-        .into_iter()
-        .next()
-        .ok_or(DomainError::NotFound("staging record"))?;
-    if target_type.is_some_and(|kind| !is_same_type(kind, &row.node_type)) {
-        let rule = format!("must be a node of type {}", row.node_type);
-        return Err(DomainError::invalid("merge_target_id", rule).into());
-    }
-    if row.node.is_some() {
-        return Err(DomainError::Conflict(COMMITTED.into()).into());
-    }
-    check_marking(&row, &decision)?;
-    row.status = decision.status.as_str().into();
-    if let Some(level) = decision.resolved_tlp {
-        row.resolved_tlp = Some(i64::from(level.rank()));
-    }
-    if decision.status == StagedStatus::Merged {
-        row.merge_target = decision.merge_target.or(row.merge_target);
-        if row.merge_target.is_none() {
-            return Err(DomainError::invalid("merge_target_id", "is required with status merged").into());
-        }
-    } else {
-        row.merge_target = None;
-    }
-    tx.write(
-        "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
-        vec![row.clone()],
-    )
-    .await?;
-    tx.audit([audit]).await?;
-    Ok(row.into_entity()?)
-}
-
-/// Rule: what has a sensitivity warning becomes a node, or evidence of one, only once somebody has decided on its
-/// marking.
-fn check_marking(row: &StagedEntityRow, decision: &Decision) -> Result<(), DomainError> {
-    let is_taken = |status: StagedStatus| matches!(status, StagedStatus::Accepted | StagedStatus::Merged);
-    let was_taken = parse(&row.status).is_ok_and(is_taken);
-    let is_marked = decision.resolved_tlp.is_some() || row.resolved_tlp.is_some();
-    if !is_taken(decision.status) || was_taken || is_marked || decision.accept_marking {
-        return Ok(());
-    }
-    let Some(warning) = row.warnings.iter().find(|warning| is_sensitivity(warning)) else {
-        return Ok(());
-    };
-    let rule = format!(
-        "must be true, or resolved_tlp must be given, to take {:?} as {}, because it carries the warning \"{warning}\"",
-        row.name,
-        tlp(row.proposed_tlp)?
-    );
-    Err(DomainError::invalid("accept_marking", rule))
-}
-
-/// Whether a node of this type can be an entity of that type: a CVE is a vulnerability under another name.
-fn is_same_type(kind: NodeType, entity: &str) -> bool {
-    let both = [kind.as_str(), entity];
-    kind.as_str() == entity || both.iter().all(|name| ["cve", "vulnerability"].contains(name))
 }

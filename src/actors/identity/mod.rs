@@ -11,6 +11,7 @@ mod bootstrap;
 mod logout;
 mod oauth;
 mod operator;
+mod own_password;
 mod sign_in;
 
 use std::sync::{Arc, LazyLock};
@@ -28,6 +29,7 @@ pub use self::oauth::{BeginOauth, FinishOauth, OauthRedirect, OauthReply, OauthS
 pub use self::operator::{
     CreateWorkspace, ListWorkspaces, NewWorkspace, OverseeWorkspace, ReadWorkspace, WorkspaceView,
 };
+pub use self::own_password::ChangeOwnPassword;
 pub use self::sign_in::{Login, SignInGrant, SignInOutcome};
 use super::audit_writer::{AuditHandle, Chain};
 use super::job;

@@ -228,7 +228,7 @@ impl IdentityCore {
     }
 
     /// Waits for an attempt slot under this key; the inner error is the state of a locked one.
-    async fn place(&self, key: String) -> Result<Result<LoginPlace, RateState>, DomainError> {
+    pub(super) async fn place(&self, key: String) -> Result<Result<LoginPlace, RateState>, DomainError> {
         loop {
             match self.limiter.call(BeginLogin { key: key.clone() }).await? {
                 LoginGate::Locked(state) => return Ok(Err(state)),

@@ -9,8 +9,9 @@ use uuid::Uuid;
 use super::error::HostedError;
 use super::guard::{Guarded, SignOut, SignedInOnly, check_form, read_credential};
 use super::resource;
-use crate::actors::identity::{Login, Logout, SignInGrant, SignInOutcome};
+use crate::actors::identity::{ChangeOwnPassword, Login, Logout, SignInGrant, SignInOutcome};
 use crate::auth::token;
+use crate::domain::password::NewPassword;
 use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{Credential, Workspace};
 use crate::http::AppState;
@@ -30,6 +31,15 @@ struct LoginBody {
     /// Name or id; needed only if address and password fit several workspaces.
     #[schema(example = "Operator")]
     workspace: Option<String>,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = PasswordChange)]
+struct PasswordBody {
+    #[schema(value_type = String, example = "correct horse battery staple")]
+    current_password: SecretString,
+    #[schema(value_type = NewPassword)]
+    new_password: SecretString,
 }
 
 /// A successful sign-in.
@@ -116,12 +126,13 @@ struct ApiKeyAnswer {
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/auth/login").route(web::post().to(login)));
     cfg.service(resource("/api/auth/logout").route(web::post().to(logout)));
+    cfg.service(resource("/api/auth/password").route(web::post().to(change_password)));
     cfg.service(resource("/api/auth/me").route(web::get().to(me)));
 }
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(login, logout, me))]
+#[openapi(paths(login, logout, change_password, me))]
 pub(super) struct Docs;
 
 /// Exchanges an e-mail address and password for a token.
@@ -171,6 +182,37 @@ async fn logout(
     let presented = read_credential(&request)?;
     let by = caller.by;
     state.identity.call(Logout { by, presented }).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+/// Changes the caller's own password.
+///
+/// Ends all sessions of the user, that of this request too: sign in again with the new password. The fifth wrong current
+/// password within 15 minutes is answered with 429.
+#[utoipa::path(
+    post, path = "/api/auth/password", operation_id = "change_password", tag = "Sign-in", security(("bearer" = [])),
+    request_body = PasswordBody,
+    responses(
+        (status = 204, description = "The password is changed."),
+        (status = 400, description = "The current password is wrong, or the new one breaks a rule."),
+        (status = 403, description = "The credential is an API key."),
+        (status = 409, description = "The password was changed meanwhile."),
+    )
+)]
+async fn change_password(
+    caller: Guarded<SignedInOnly>,
+    state: web::Data<AppState>,
+    payload: Body,
+) -> Result<HttpResponse, HostedError> {
+    let PasswordBody {
+        current_password: current,
+        new_password: new,
+    } = body::json(payload, BODY_LIMIT).await?;
+    let by = caller.by;
+    state
+        .identity
+        .call(ChangeOwnPassword { by, current, new })
+        .await?;
     Ok(HttpResponse::NoContent().finish())
 }
 

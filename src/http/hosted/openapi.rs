@@ -118,6 +118,7 @@ fn document() -> utoipa::openapi::OpenApi {
         nodes::Docs::openapi(),
         ingest::Docs::openapi(),
         staging::Docs::openapi(),
+        staging::many::Docs::openapi(),
         feeds::Docs::openapi(),
         audit::Docs::openapi(),
         admin::Docs::openapi(),

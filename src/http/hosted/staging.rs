@@ -1,5 +1,7 @@
 //! Preview, review and commit.
 
+pub(super) mod many;
+
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -164,6 +166,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/ingest/preview").route(web::post().to(preview)));
     cfg.service(resource("/api/ingest/batch/{id}").route(web::get().to(batch)));
     cfg.service(resource("/api/ingest/batch/{id}/commit").route(web::post().to(commit)));
+    cfg.service(resource("/api/ingest/staging").route(web::patch().to(many::decide_many)));
     cfg.service(resource("/api/ingest/staging/{id}").route(web::patch().to(decide)));
 }
 

@@ -201,6 +201,56 @@ fn entries_are_newest_first_and_filters_take_the_right_ones() {
 }
 
 #[test]
+fn entries_are_chosen_by_action_and_outcome() {
+    run(async {
+        let app = TestApp::shared().await;
+        let admin = &app.admin;
+        let viewer = app.user("viewer").await;
+        for _ in 0..3 {
+            viewer.search("x").await;
+        }
+        admin.search("x").await;
+        admin.get("/api/recall/semantic?q=x").await.expect(200).await;
+        let all = logs(admin, &[]).await;
+        let of =
+            |action: &str| -> Vec<&Value> { all.iter().filter(|entry| entry["action"] == action).collect() };
+        let found = logs(admin, &[("action", "recall.search")]).await;
+        assert_eq!(found.iter().collect::<Vec<_>>(), of("recall.search"));
+        assert_eq!(found.len(), 4);
+        let page = logs(
+            admin,
+            &[("action", "recall.search"), ("limit", "2"), ("offset", "1")],
+        )
+        .await;
+        assert_eq!(page, found[1..3]);
+        let user = stix::text(&found[1], "user_id");
+        let own = logs(admin, &[("action", "recall.search"), ("user_id", user)]).await;
+        assert_eq!(own, found[1..]);
+        assert_eq!(
+            logs(admin, &[("outcome", "success"), ("action", "recall.semantic")])
+                .await
+                .len(),
+            1
+        );
+        assert!(logs(admin, &[("outcome", "denied")]).await.is_empty());
+        assert!(logs(admin, &[("action", "recall")]).await.is_empty());
+        let error = admin
+            .get("/api/audit/logs?outcome=maybe")
+            .await
+            .refused(400)
+            .await;
+        assert!(
+            error.starts_with("outcome: must be one of success, failure, denied"),
+            "{error}"
+        );
+        let csv = admin.get("/api/audit/export?action=recall.semantic").await;
+        let (_, csv) = csv.whole().await;
+        assert_eq!(csv.trim_end().lines().count(), 2, "{csv}");
+        app.stop().await;
+    });
+}
+
+#[test]
 fn a_period_of_the_log_may_be_given_in_days_and_does_not_end_before_it_begins() {
     run(async {
         let app = TestApp::shared().await;

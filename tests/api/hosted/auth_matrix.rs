@@ -173,6 +173,10 @@ fn routes() -> Vec<Route> {
             404,
         ),
         with_body(
+            route(patch.clone(), "/api/ingest/staging", RecallWrite, 404, 404),
+            || json!({"status": "uncertain", "entity_ids": [uuid::Uuid::nil()]}),
+        ),
+        with_body(
             route(patch.clone(), "/api/ingest/staging/{id}", RecallWrite, 200, 404),
             || json!({"status": "uncertain"}),
         ),
@@ -264,6 +268,10 @@ fn routes() -> Vec<Route> {
         route(get.clone(), "/api/admin/workspaces", Operator, 200, 403),
         route(get, "/api/admin/workspaces/{id}", Operator, 200, 403),
         route(patch, "/api/admin/workspaces/{id}", Operator, 200, 403),
+        with_body(
+            route(post.clone(), "/api/auth/password", Token, 400, 403),
+            || json!({"current_password": "wrong", "new_password": "quite another password 77"}),
+        ),
         // The last one: no token is valid after it.
         route(post, "/api/auth/logout", Token, 204, 403),
     ]

@@ -46,12 +46,21 @@ fn a_bundle_may_be_the_whole_body() {
             "objects": [object("malware", "Plainbundle Loader")]});
         let answer = app.admin.post("/api/ingest/stix", &whole).await.expect(201).await;
         assert_eq!(answer["results"]["nodes_created"], 1, "{answer}");
-        for body in [json!({"type": "report", "objects": []}), json!({"objects": []}), json!({"bundle": null})] {
+        for body in [
+            json!({"type": "report", "objects": []}),
+            json!({"objects": []}),
+            json!({"bundle": null}),
+        ] {
             let error = app.admin.post("/api/ingest/stix", &body).await.refused(400).await;
             assert_eq!(error, "bundle: is required", "{body}");
         }
         let wrong = json!({"type": "bundle", "objects": 5});
-        let error = app.admin.post("/api/ingest/stix", &wrong).await.refused(400).await;
+        let error = app
+            .admin
+            .post("/api/ingest/stix", &wrong)
+            .await
+            .refused(400)
+            .await;
         assert_eq!(error, "bundle.objects: must be an array");
         app.stop().await;
     });
@@ -61,11 +70,17 @@ fn a_bundle_may_be_the_whole_body() {
 fn the_export_of_a_session_without_results_says_so() {
     run(async {
         let app = TestApp::shared().await;
-        let found = app.admin.search_with("Nothing Anywhere", &[("mode", "structured")]).await;
+        let found = app
+            .admin
+            .search_with("Nothing Anywhere", &[("mode", "structured")])
+            .await;
         assert_eq!(found["count"], 0);
         let path = format!("/api/recall/sessions/{}/export.stix", text(&found, "recall_id"));
         let error = app.admin.get(&path).await.refused(422).await;
-        assert_eq!(error, "the session has no results to export, and a STIX bundle needs at least one object");
+        assert_eq!(
+            error,
+            "the session has no results to export, and a STIX bundle needs at least one object"
+        );
         app.stop().await;
     });
 }

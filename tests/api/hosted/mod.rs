@@ -58,6 +58,7 @@ mod sign_in_time;
 mod sign_in_workspaces;
 pub mod staging;
 mod staging_commit;
+mod staging_many;
 mod staging_model;
 mod staging_properties;
 mod staging_refusals;

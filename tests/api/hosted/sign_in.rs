@@ -28,6 +28,63 @@ async fn known_secret() -> TestApp {
 }
 
 #[test]
+fn users_change_their_own_password_and_all_their_sessions_end() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (id, email) = app.admin.add_user("viewer").await;
+        let [one, other] = [
+            app.anonymous().sign_in(&email, PASSWORD).await,
+            app.anonymous().sign_in(&email, PASSWORD).await,
+        ];
+        let path = "/api/auth/password";
+        let new = "quite another password 77";
+        for (body, want) in [
+            (
+                json!({"current_password": "wrong", "new_password": new}),
+                "current_password: is not the password",
+            ),
+            (
+                json!({"current_password": PASSWORD, "new_password": "short"}),
+                "new_password: ",
+            ),
+            (
+                json!({"current_password": PASSWORD, "new_password": PASSWORD}),
+                "new_password: must differ",
+            ),
+            (json!({"current_password": PASSWORD}), "new_password: is required"),
+            (json!({"new_password": new}), "current_password: is required"),
+        ] {
+            let error = one.post(path, &body).await.refused(400).await;
+            assert!(error.starts_with(want), "{error}");
+        }
+        let key = app.api_key(&["read", "ingest"]).await;
+        let change = json!({"current_password": PASSWORD, "new_password": new});
+        assert_eq!(
+            key.post(path, &change).await.refused(403).await,
+            "an API key has no password"
+        );
+        one.post(path, &change).await.expect(204).await;
+        for session in [&one, &other] {
+            session.get("/api/auth/me").await.refused(401).await;
+        }
+        app.anonymous().login(&email, PASSWORD).await.refused(401).await;
+        let again = app.anonymous().sign_in(&email, new).await;
+        let logged = app.admin.audited("auth.password_change").await;
+        let outcomes: Vec<&Value> = logged.iter().map(|entry| &entry["outcome"]).collect();
+        assert_eq!(outcomes, ["success", "failure"]);
+        assert!(logged.iter().all(|entry| entry["resource_id"] == *id));
+        // Guesses at it are counted.
+        let guess = json!({"current_password": "a wrong guess", "new_password": "yet another password 88"});
+        for _ in 0..5 {
+            let answer = again.post(path, &guess).await;
+            assert!([400, 429].contains(&answer.status()));
+        }
+        again.post(path, &guess).await.refused(429).await;
+        app.stop().await;
+    });
+}
+
+#[test]
 fn the_login_body_is_as_documented_and_the_token_lives_24_hours() {
     run(async {
         let app = TestApp::spawn().await;

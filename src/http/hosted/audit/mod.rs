@@ -12,13 +12,15 @@ use super::guard::{AuditExport, AuditRead, Guarded};
 use super::query::Params;
 use super::resource;
 use crate::actors::audit_writer::{ListEntries, VerifyChain};
-use crate::domain::audit::{AuditEntry, ChainReport};
+use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
 use crate::domain::narrowing::DayOrTime;
 use crate::http::AppState;
 use crate::store::AuditFilter;
 
 /// Largest offset: skipping rows is slow, and filtering by `to` reaches further back at less cost.
 const MAX_OFFSET: u32 = 1_000_000;
+/// Longest name of an action, in characters.
+const MAX_ACTION: usize = 100;
 
 #[derive(Serialize, ToSchema)]
 struct LogsAnswer {
@@ -42,6 +44,9 @@ pub(super) struct Docs;
     get, path = "/api/audit/logs", tag = "Audit", security(("bearer" = [])),
     params(
         ("user_id" = Option<Uuid>, Query, description = "Only entries of this user."),
+        ("action" = Option<String>, Query, min_length = 1, max_length = 100, example = "recall.search",
+            description = "Only entries of this action."),
+        ("outcome" = Option<Outcome>, Query, description = "Only entries with this outcome."),
         ("from" = inline(Option<DayOrTime>), Query, description = "Only entries from this time on."),
         ("to" = inline(Option<DayOrTime>), Query, description = "Only entries before this time; of a day, all of it counts."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most entries; 100 if absent."),
@@ -58,6 +63,8 @@ async fn logs(
     let [from, to] = params.period("from", "to")?;
     let filter = AuditFilter {
         user: params.uuid("user_id")?,
+        action: params.optional_text("action", MAX_ACTION)?,
+        outcome: params.parse_value("outcome")?,
         from,
         to,
         limit: params.number("limit", 100, 1, 1000)?,
@@ -75,6 +82,9 @@ async fn logs(
 #[utoipa::path(
     get, path = "/api/audit/export", operation_id = "export_audit", tag = "Audit", security(("bearer" = [])),
     params(
+        ("action" = Option<String>, Query, min_length = 1, max_length = 100, example = "recall.search",
+            description = "Only entries of this action."),
+        ("outcome" = Option<Outcome>, Query, description = "Only entries with this outcome."),
         ("from" = inline(Option<DayOrTime>), Query, description = "Only entries from this time on."),
         ("to" = inline(Option<DayOrTime>), Query, description = "Only entries before this time; of a day, all of it counts."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 5000, description = "Most entries; 1000 if absent."),
@@ -96,6 +106,8 @@ async fn export(
     let [from, to] = params.period("from", "to")?;
     let filter = AuditFilter {
         user: None,
+        action: params.optional_text("action", MAX_ACTION)?,
+        outcome: params.parse_value("outcome")?,
         from,
         to,
         limit: params.number("limit", 1000, 1, 5000)?,

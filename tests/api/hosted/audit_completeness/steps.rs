@@ -164,6 +164,22 @@ pub(super) async fn staging(log: &mut Log<'_>, viewer: &Client) {
     log.step(route, viewer.patch(&path, &accept).await, 403, &[])
         .await;
 
+    let (route, path) = ("PATCH /api/ingest/staging", "/api/ingest/staging");
+    let ids: Vec<&str> = staged["entities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| text(one, "id"))
+        .collect();
+    let uncertain = json!({"status": "uncertain", "entity_ids": ids});
+    log.step(route, admin.patch(path, &uncertain).await, 200, &change)
+        .await;
+    let again = json!({"status": "accepted", "filter": {"batch_id": staged["batch_id"]}});
+    log.step(route, admin.patch(path, &again).await, 200, &change)
+        .await;
+    log.step(route, admin.patch(path, &again).await, 200, &[]).await;
+    log.step(route, viewer.patch(path, &again).await, 403, &[]).await;
+
     let route = "POST /api/ingest/batch/{id}/commit";
     let path = format!("/api/ingest/batch/{}/commit", text(&staged, "batch_id"));
     let commit = [("ingest.batch_commit", "success")];
@@ -410,6 +426,21 @@ pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
 
     let leaving = log.app.user("viewer").await;
     log.added().await;
+    let (route, path) = ("POST /api/auth/password", "/api/auth/password");
+    let change = json!({"current_password": "wrong", "new_password": "quite another password 77"});
+    let failed = [("auth.password_change", "failure")];
+    log.step(route, leaving.post(path, &change).await, 400, &failed)
+        .await;
+    let change = json!({"current_password": PASSWORD, "new_password": "short"});
+    log.step(route, leaving.post(path, &change).await, 400, &[]).await;
+    let changing = log.app.user("viewer").await;
+    log.added().await;
+    let change = json!({"current_password": PASSWORD, "new_password": "quite another password 77"});
+    let changed = [("auth.password_change", "success")];
+    log.step(route, changing.post(path, &change).await, 204, &changed)
+        .await;
+    log.step(route, changing.post(path, &change).await, 401, &[])
+        .await;
     let (route, path) = ("POST /api/auth/logout", "/api/auth/logout");
     let left = [("auth.logout", "success")];
     log.step(route, leaving.post(path, &json!({})).await, 204, &left)
