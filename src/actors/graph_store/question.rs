@@ -1,6 +1,6 @@
 //! Answers from the graph: what a question asks for, one or two steps from what it names.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::recall::{NodeSet, Search, filter_containing};
-use super::walk::Answer;
+use super::walk::{Answer, Walk};
 use super::why::GraphAnswer;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
@@ -17,8 +17,8 @@ use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
 use crate::domain::passage::readable_part;
 use crate::domain::question::{
-    Description, Kind, ModelReading, Name, NameAsked, NameCandidate, Question, QuestionAsked, QuestionPlan,
-    name_similarity,
+    Combination, Description, Kind, ModelReading, Name, NameAsked, NameCandidate, Question, QuestionAsked,
+    QuestionPlan, Role, name_similarity,
 };
 use crate::search::{Filter, Mode, WorkspaceIndex};
 
@@ -36,10 +36,21 @@ struct GraphQuestion {
     plan: QuestionPlan,
     /// The nodes that it names.
     nodes: HashMap<Uuid, KgNode>,
-    /// Its names, each with the nodes that are meant.
+    /// Its names, each with the nodes that are meant, and their words.
     names: Vec<NameAsked>,
+    words_of_names: Vec<Range<usize>>,
     /// Its other words, which decide among answers that fit equally well.
     words: String,
+}
+
+/// What was read in a question.
+enum GraphReading {
+    Question(GraphQuestion),
+    /// It denies something in a way that the rules don't understand: what is related to its names may be the opposite of
+    /// what it asks for.
+    Denial(QuestionAsked),
+    /// It asks for nothing related to what it names, or of a time.
+    Nothing,
 }
 
 impl GraphCore {
@@ -54,12 +65,20 @@ impl GraphCore {
         let asked = match question.model_reading() {
             Some(meant) => self.understand_model_reading(meant, ask, target).await?,
             None if question.asks_for_related() => self.understand(question, ask, target).await?,
-            None => None,
+            None => GraphReading::Nothing,
         };
-        let Some(asked) = asked else {
-            return Ok(GraphAnswer::default());
+        let asked = match asked {
+            GraphReading::Question(asked) => asked,
+            GraphReading::Denial(denial) => {
+                return Ok(GraphAnswer {
+                    question: ask.explain.then_some(denial),
+                    is_final: true,
+                    ..GraphAnswer::default()
+                });
+            }
+            GraphReading::Nothing => return Ok(GraphAnswer::default()),
         };
-        let mut walk = self.walk(ask, &asked.plan, &asked.nodes, target).await?;
+        let (mut walk, barred) = self.walk_by_logic(ask, &asked, target).await?;
         // Where words decide among equal answers, all are needed.
         let most = if asked.words.is_empty() {
             ask.limit
@@ -72,19 +91,67 @@ impl GraphCore {
         }
         let answer = self.confirm_ways(ask, &walk, &answers).await?;
         let question = || QuestionAsked::of(&asked.plan, asked.names);
+        let is_final = !asked.plan.logic.is_plain();
         Ok(GraphAnswer {
             question: ask.explain.then(question),
+            is_final,
+            barred,
             ..answer
         })
     }
 
-    /// What a question asks for; `None` if it asks for nothing related to what it names, or of a time.
+    /// Walks from each part of what a question names, and combines where the walks lead. With the answers comes what is
+    /// their opposite.
+    async fn walk_by_logic(
+        &self,
+        ask: &Search,
+        asked: &GraphQuestion,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<(Walk, HashSet<Uuid>), DomainError> {
+        let logic = &asked.plan.logic;
+        let mut barred = HashSet::new();
+        if logic.is_plain() {
+            let walk = self.walk(ask, &asked.plan, &asked.nodes, target).await?;
+            return Ok((walk, barred));
+        }
+        let mut answers: Option<Walk> = None;
+        for (role, places) in logic.walks(&asked.words_of_names) {
+            let named = places.iter().filter_map(|place| asked.names.get(*place));
+            let ids = named.flat_map(|name| &name.nodes);
+            let nodes: HashMap<Uuid, KgNode> = ids
+                .filter_map(|id| Some((*id, asked.nodes.get(id)?.clone())))
+                .collect();
+            let walk = self.walk(ask, &asked.plan, &nodes, target).await?;
+            let found = walk.found();
+            match (role, &mut answers) {
+                (Role::Answers, _) if logic.combination == Combination::None => {
+                    let mut others = self.things_asked_for(ask, &asked.plan, target).await?;
+                    others.retain(|thing| !found.contains(&thing));
+                    answers = Some(others);
+                    barred.extend(found);
+                }
+                (Role::Answers, _) => answers = Some(walk),
+                (Role::Required, Some(answers)) => answers.retain(|thing| found.contains(&thing)),
+                (Role::Barred, Some(answers)) => {
+                    answers.retain(|thing| !found.contains(&thing));
+                    barred.extend(found);
+                }
+                (Role::Required | Role::Barred, None) => {}
+            }
+        }
+        let mut answers = answers.unwrap_or_else(|| Walk::from_named(&asked.plan, []));
+        // Names that are excepted answer nothing, and neither does what else is named.
+        answers.retain(|thing| !asked.nodes.contains_key(&thing));
+        Ok((answers, barred))
+    }
+
+    /// What a question asks for.
     async fn understand(
         &self,
         reading: &Question,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<Option<GraphQuestion>, DomainError> {
+    ) -> Result<GraphReading, DomainError> {
         let mut named = find_names(reading, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
         let mut nodes = self.visible_nodes(ask, &ids).await?;
@@ -111,28 +178,33 @@ impl GraphCore {
         } else {
             reading.plan(&names)
         };
+        let words_of_names = named.iter().map(|(words, _)| words.clone()).collect();
+        let asked = |(words, nodes): (Range<usize>, Vec<Uuid>)| NameAsked {
+            text: reading.text_of(&words).unwrap_or_default().to_owned(),
+            nodes,
+        };
+        let names_asked = named.into_iter().map(asked).collect();
         let Some(plan) = plan else {
-            return Ok(None);
+            let denial = reading.denial(&names);
+            let denied = |word| GraphReading::Denial(QuestionAsked::denied(word, names_asked));
+            return Ok(denial.map_or(GraphReading::Nothing, denied));
         };
-        let asked = |(words, nodes): (Range<usize>, Vec<Uuid>)| {
-            let text = reading.text_of(&words)?.to_owned();
-            Some(NameAsked { text, nodes })
-        };
-        Ok(Some(GraphQuestion {
+        Ok(GraphReading::Question(GraphQuestion {
             plan,
             nodes,
             words: reading.other_words(&names).join(" "),
-            names: named.into_iter().filter_map(asked).collect(),
+            names: names_asked,
+            words_of_names,
         }))
     }
 
-    /// What a question asks for that a language model read; `None` if the graph does not know what it names.
+    /// What a question asks for that a language model read.
     async fn understand_model_reading(
         &self,
         meant: &ModelReading,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<Option<GraphQuestion>, DomainError> {
+    ) -> Result<GraphReading, DomainError> {
         let found = find_named_nodes(meant.names.clone(), ask, target).await?;
         let ids: Vec<Uuid> = found.iter().flatten().copied().collect();
         let nodes = self.visible_nodes(ask, &ids).await?;
@@ -146,11 +218,14 @@ impl GraphCore {
         let meant_ids = names.iter().flat_map(|name| &name.nodes);
         let kinds = meant_ids.filter_map(|id| kind_of_node(nodes.get(id)?));
         let plan = meant.plan(&kinds.collect::<Vec<Kind>>());
-        Ok(plan.map(|plan| GraphQuestion {
-            plan,
-            nodes,
-            names,
-            words: String::new(),
+        Ok(plan.map_or(GraphReading::Nothing, |plan| {
+            GraphReading::Question(GraphQuestion {
+                plan,
+                nodes,
+                names,
+                words_of_names: Vec::new(),
+                words: String::new(),
+            })
         }))
     }
 

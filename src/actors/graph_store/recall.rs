@@ -300,7 +300,7 @@ impl GraphCore {
             Ok((types, words, named, direct))
         })
         .await?;
-        if !graph.nodes.is_empty() {
+        if !graph.nodes.is_empty() || graph.is_final {
             return Ok(ask.rank_results(direct, Vec::new(), graph));
         }
         let wanted = NeighbourQuery {

@@ -172,6 +172,35 @@ impl GraphCore {
         Ok(())
     }
 
+    /// Everything of the kinds that a question asks for, as if a walk had led there; nothing in a workspace with more nodes
+    /// than can be listed.
+    pub(super) async fn things_asked_for(
+        &self,
+        ask: &Search,
+        plan: &QuestionPlan,
+        target: &WorkspaceIndex,
+    ) -> Result<Walk, DomainError> {
+        let mut walk = Walk::from_named(plan, []);
+        // Hidden nodes don't decide how a question is answered.
+        if target.count(&ask.filter.without_narrowing()) > LISTED {
+            return Ok(walk);
+        }
+        let types = types_of(&plan.wanted);
+        let wanted = (types.as_slice(), &ask.filter.narrowing);
+        let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
+        let nodes = self
+            .graph
+            .store
+            .nodes_of_type(ask.ws, shown, wanted, LISTED)
+            .await?;
+        let thing = |node: NodeOfType| {
+            let kind = Kind::of(node.node_type, node.stix.kind.as_deref())?;
+            Some((node.id, kind, node.confidence))
+        };
+        walk.reach(nodes.into_iter().filter_map(thing));
+        Ok(walk)
+    }
+
     /// The best answers whose way still stands in the database, and that way if the caller asks why.
     pub(super) async fn confirm_ways(
         &self,
@@ -199,7 +228,7 @@ impl GraphCore {
         Ok(GraphAnswer {
             nodes,
             paths,
-            question: None,
+            ..GraphAnswer::default()
         })
     }
 

@@ -1,6 +1,6 @@
 //! Why results were found, put together from what the searches and the graph said.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
@@ -25,6 +25,11 @@ pub(super) struct GraphAnswer {
     /// How the question was understood, and the path to each node, if the caller asks why.
     pub(super) question: Option<QuestionAsked>,
     pub(super) paths: HashMap<Uuid, Vec<PathStep>>,
+    /// Whether nothing else that is related to what the question names may be added: it could be the opposite of what is
+    /// asked for.
+    pub(super) is_final: bool,
+    /// What would be the opposite of an answer, however well its words fit.
+    pub(super) barred: HashSet<Uuid>,
 }
 
 /// Results, best first, and why each was found if the caller asks.
@@ -93,6 +98,7 @@ impl Search {
             .explain
             .then(|| explain_results(self.question.text(), &found, &elsewhere, &graph));
         let mut hits = found.hits;
+        hits.retain(|hit| !graph.barred.contains(&hit.node_id));
         if !elsewhere.is_empty() {
             hits = lead_with(elsewhere, hits, self.limit);
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::graph::{MemoryGraph, Slot};
+use super::graph::{MemoryGraph, NoteState, Slot};
 use super::question::{Level, QuestionAnswers, is_indicator};
 use super::scope::Scope;
 use super::tuning::Tuning;
@@ -171,7 +171,11 @@ impl Ranking<'_> {
             *score = score.max(hit.score);
         }
         // A note of another domain or time may have arrived since the filter was built.
-        scores.retain(|note, _| self.graph.note(*note).is_some_and(|head| self.scope.admits(head)));
+        let is_barred = |head: &NoteState| self.answered.is_some_and(|answered| answered.bars(head));
+        scores.retain(|note, _| {
+            let head = self.graph.note(*note);
+            head.is_some_and(|head| self.scope.admits(head) && !is_barred(head))
+        });
         let answers = self
             .answered
             .into_iter()

@@ -6,6 +6,7 @@ use super::graph::{EntityState, MemoryGraph, Slot};
 use super::question::{NoteAnswer, QuestionAnswers};
 use super::ranking::{RELATED, RankedNote, Ranking, phrases};
 use crate::domain::memory::why::{EntityStep, InterpretedQuestion, NamedEntity, NoteWhy};
+use crate::domain::question::Question;
 use crate::domain::why::{Evidence, Match, NamedBy, Shares};
 use crate::search::{Reasons, canonical_key};
 
@@ -20,12 +21,12 @@ impl Ranking<'_> {
     /// What the question was understood to ask, and why each of these notes was found.
     pub(super) fn explain(
         &self,
-        query: &str,
+        question: &Question,
         asked: &[Slot],
         reasons: &Reasons,
         ranked: &[RankedNote],
     ) -> (InterpretedQuestion, Vec<NoteWhy>) {
-        let names = self.graph.named_by(query, asked, self.answered);
+        let names = self.graph.named_by(question.text(), asked, self.answered);
         let reasons = ranked.iter().map(|ranked| {
             let words = part_of_words(reasons, ranked.hit.node_id);
             self.why(ranked, asked, &names, words)
@@ -42,6 +43,7 @@ impl Ranking<'_> {
         let question = InterpretedQuestion {
             names: named.collect(),
             plan: self.answered.map(|answered| answered.asked.plan.clone()),
+            denial: self.graph.denial_in(question),
         };
         (question, reasons)
     }

@@ -101,7 +101,7 @@ impl NoteCore {
             };
             answered.keep_timely(&blocking(stated).await?);
         }
-        Ok(Some(answered).filter(|answered| !answered.notes.is_empty()))
+        Ok(Some(answered).filter(QuestionAnswers::decide))
     }
 
     /// The notes of these hits, with the reasons for them; a note superseded since the search is replaced by its
@@ -237,7 +237,7 @@ impl NoteSearch {
             ranking.neighbourhood(&asked)
         };
         let ranked = ranking.fuse(hits, near, *k);
-        let told = explain.then(|| ranking.explain(query, &asked, &reasons, &ranked));
+        let told = explain.then(|| ranking.explain(question, &asked, &reasons, &ranked));
         Ok((intent, ranked, told))
     }
 }

@@ -45,6 +45,8 @@ pub struct InterpretedQuestion {
     pub names: Vec<NamedEntity>,
     /// What it asks for; `None` if it doesn't ask for related things or the graph has no answer.
     pub plan: Option<QuestionPlan>,
+    /// A word by which it denies or excepts something that was not understood.
+    pub denial: Option<String>,
 }
 
 /// An entity that a question names.

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Kind, Period, QuestionPlan};
+use super::{Combination, Kind, Period, QuestionPlan};
 
 /// What a question about related things or about a time was understood to ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -20,6 +20,24 @@ pub struct QuestionAsked {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub period: Option<AskedPeriod>,
+    /// How what it names is combined, unless things related to any of it answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub combination: Option<CombinationAsked>,
+    /// A word by which it denies or excepts something that was not understood: it was answered by words and meaning alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "without")]
+    pub not_understood: Option<String>,
+}
+
+/// How a question combines what it names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CombinationAsked {
+    /// What is related to all of it answers: "both A and B".
+    All,
+    /// What is related to none of it answers: "do not use A".
+    None,
 }
 
 /// Words that name something.
@@ -53,6 +71,31 @@ impl QuestionAsked {
             wanted: plan.wanted.clone(),
             through: plan.through.clone(),
             period: plan.period.map(AskedPeriod::from),
+            combination: CombinationAsked::of(plan.logic.combination),
+            not_understood: None,
+        }
+    }
+
+    /// A question with a word that denies something in a way that is not understood.
+    pub fn denied(word: &str, names: Vec<NameAsked>) -> Self {
+        QuestionAsked {
+            names,
+            wanted: Vec::new(),
+            through: Vec::new(),
+            period: None,
+            combination: None,
+            not_understood: Some(word.to_owned()),
+        }
+    }
+}
+
+impl CombinationAsked {
+    /// The combination, unless it is the usual one.
+    pub fn of(combination: Combination) -> Option<Self> {
+        match combination {
+            Combination::Any => None,
+            Combination::All => Some(Self::All),
+            Combination::None => Some(Self::None),
         }
     }
 }

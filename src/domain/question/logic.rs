@@ -31,10 +31,45 @@ pub struct Logic {
     pub without: Vec<Range<usize>>,
 }
 
+/// What the things to which a walk leads are to the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// They are the answers, or the opposite of these ([`Combination::None`]).
+    Answers,
+    /// Only these can be answers.
+    Required,
+    /// None of these is an answer.
+    Barred,
+}
+
 impl Logic {
     /// Whether a name is one that the answers are related to.
     pub fn asks_about(&self, name: &Range<usize>) -> bool {
         !self.excepted.contains(name) && !self.without.contains(name)
+    }
+
+    /// Whether the names alone don't tell the answers: what is related to them may be the opposite of what is asked for.
+    pub fn is_plain(&self) -> bool {
+        *self == Logic::default()
+    }
+
+    /// The walks that a question needs, the one to the answers first: of each the places of the names where it begins.
+    pub fn walks(&self, names: &[Range<usize>]) -> Vec<(Role, Vec<usize>)> {
+        let places = |is_one: &dyn Fn(&Range<usize>) -> bool| -> Vec<usize> {
+            let named = names.iter().enumerate().filter(|(_, name)| is_one(name));
+            named.map(|(place, _)| place).collect()
+        };
+        let asked = places(&|name| self.asks_about(name));
+        let required = match self.combination {
+            Combination::All => asked.clone(),
+            Combination::Any | Combination::None => Vec::new(),
+        };
+        let barred = places(&|name| self.without.contains(name));
+        let each = |role, places: Vec<usize>| places.into_iter().map(move |place| (role, vec![place]));
+        std::iter::once((Role::Answers, asked))
+            .chain(each(Role::Required, required))
+            .chain(each(Role::Barred, barred))
+            .collect()
     }
 }
 

@@ -237,6 +237,17 @@ impl<T: Copy + Ord + Hash, R: Copy> Walk<T, R> {
         });
     }
 
+    /// Keeps of what the last step reached what passes.
+    pub fn retain(&mut self, keep: impl Fn(T) -> bool) {
+        let reached = self.reached.iter_mut();
+        reached.for_each(|reached| reached.retain(|thing, _| keep(*thing)));
+    }
+
+    /// What the last step reached, in no order.
+    pub fn found(&self) -> HashSet<T> {
+        self.reached.iter().flat_map(HashMap::keys).copied().collect()
+    }
+
     /// What the last step reached, the best `most` of it, best first.
     pub fn best(&self, most: usize) -> Vec<T> {
         self.reached

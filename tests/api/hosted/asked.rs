@@ -298,3 +298,77 @@ fn the_best_of_a_hub_is_found_among_all_its_neighbours() {
         app.stop().await;
     });
 }
+
+#[test]
+fn what_is_denied_excepted_or_joined_is_no_answer_of_its_opposite() {
+    run(async {
+        let app = TestApp::shared().await;
+        let client = app.workspace("denied").await;
+        let groups =
+            ["Alder Fox", "Birch Fox", "Cedar Fox", "Dogwood Fox"].map(|name| object("intrusion-set", name));
+        let tools = ["Peckware", "Quillware", "Rookware"].map(|name| object("malware", name));
+        let mut objects: Vec<Value> = groups.iter().chain(&tools).cloned().collect();
+        for (group, tool) in [(0, 0), (1, 0), (1, 1), (2, 1), (3, 2)] {
+            objects.push(relationship(&groups[group], "uses", &tools[tool]));
+        }
+        client.ingest(json!(objects)).await;
+        // The answers in any order, and the word that is not understood.
+        let cases: [(&str, &[&str], Option<&str>); 10] = [
+            ("Which groups use Peckware?", &["Alder Fox", "Birch Fox"], None),
+            (
+                "Which groups do not use Peckware?",
+                &["Cedar Fox", "Dogwood Fox"],
+                None,
+            ),
+            (
+                "Groups that never used Peckware",
+                &["Cedar Fox", "Dogwood Fox"],
+                None,
+            ),
+            ("malware not used by Birch Fox", &["Rookware"], None),
+            (
+                "Which groups use both Peckware and Quillware?",
+                &["Birch Fox"],
+                None,
+            ),
+            (
+                "Which groups use Peckware or Quillware?",
+                &["Alder Fox", "Birch Fox", "Cedar Fox"],
+                None,
+            ),
+            (
+                "malware used by Birch Fox but not by Cedar Fox",
+                &["Peckware"],
+                None,
+            ),
+            (
+                "Which groups other than Alder Fox use Peckware?",
+                &["Birch Fox"],
+                None,
+            ),
+            ("Which groups use malware except Rookware?", &[], Some("except")),
+            ("Which groups no longer use Peckware?", &[], Some("no")),
+        ];
+        for (question, answers, word) in cases {
+            for mode in MODES {
+                let found = client
+                    .search_with(question, &[("mode", mode), ("explain", "true")])
+                    .await;
+                let results = found["results"].as_array().unwrap();
+                let first = results.iter().take(answers.len()).map(|node| text(node, "name"));
+                let mut first: Vec<&str> = first.collect();
+                first.sort_unstable();
+                assert_eq!(first, answers, "{mode}: {question}");
+                let told = found["question"]["not_understood"].as_str();
+                assert_eq!(told, word, "{mode}: {question}");
+                let by_graph = results.iter().filter(|node| node["why"]["path"].is_array());
+                let by_graph: Vec<&str> = by_graph.map(|node| text(node, "name")).collect();
+                assert!(
+                    by_graph.iter().all(|name| answers.contains(name)),
+                    "{mode}: {question}"
+                );
+            }
+        }
+        app.stop().await;
+    });
+}

@@ -174,7 +174,6 @@ fn unknown_routes_methods_and_odd_urls_are_answered_in_json() {
     run(async {
         let app = TestApp::shared().await;
         for path in [
-            "/",
             "/api",
             "/api/nothing",
             "/api/ingest/stix/",

@@ -84,7 +84,7 @@ fn a_revoked_object_leaves_search_and_export_and_comes_back_when_it_is_not_revok
         let path = format!("/api/recall/sessions/{}/export.stix", text(&session, "recall_id"));
         // Nothing is left to export, and a STIX bundle needs at least one object.
         let refused = app.admin.get(&path).await.expect(422).await;
-        assert_eq!(refused["error"], "STIX bundle failed validation");
+        assert!(text(&refused, "error").starts_with("the session has no results to export"));
         assert!(!refused.to_string().contains("Winter Gate"), "{refused}");
 
         app.admin
@@ -119,7 +119,7 @@ fn an_update_to_a_level_above_the_ceiling_hides_the_node_everywhere() {
         }
         let path = format!("/api/recall/sessions/{}/export.stix", text(&session, "recall_id"));
         let refused = app.admin.get(&path).await.expect(422).await;
-        assert_eq!(refused["error"], "STIX bundle failed validation");
+        assert!(text(&refused, "error").starts_with("the session has no results to export"));
         assert!(!refused.to_string().contains("Summer Gate"), "{refused}");
         app.stop().await;
     });

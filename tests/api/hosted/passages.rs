@@ -204,7 +204,7 @@ fn where_misp_states_a_relationship_is_quoted_by_no_result() {
             let body = json!({"event": misp_event(comment)});
             client.post("/api/ingest/misp", &body).await.expect(201).await;
             let answer = client
-                .get("/api/recall/search?q=203.0.113.77&explain=true")
+                .get("/api/recall/search?q=called+home+every+night+at+three&explain=true")
                 .await
                 .expect(200)
                 .await;

@@ -215,7 +215,12 @@ fn administration_and_queries_name_the_rule() {
             ("recall/search", "q", " ", "is required and must not be empty"),
             ("recall/semantic", "q", "\u{0}", "must not hold a NUL character"),
             ("audit/logs", "user_id", "x", "must be a UUID"),
-            ("audit/logs", "from", "x", "must be an RFC 3339 date-time"),
+            (
+                "audit/logs",
+                "from",
+                "x",
+                "must be a date such as 2024-03-01 or an RFC 3339 date-time",
+            ),
             (
                 "audit/logs",
                 "limit",

@@ -1,6 +1,6 @@
 //! The notes that answer a question: those that state the relationship, then those on what they name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -61,6 +61,8 @@ pub(in crate::actors::note_store) struct QuestionAnswers {
     /// What led to the answers.
     pub(in crate::actors::note_store) walk: Walk,
     pub(in crate::actors::note_store) notes: HashMap<Uuid, NoteAnswer>,
+    /// What is the opposite of an answer.
+    barred: HashSet<Slot>,
 }
 
 impl QuestionAnswers {
@@ -70,11 +72,7 @@ impl QuestionAnswers {
         asked: GraphQuestion,
         scope: &Scope,
     ) -> Self {
-        let entities = asked.names.iter().flat_map(|name| &name.entities);
-        let named = entities.filter_map(|slot| Some((*slot, kind_of(&graph.entity_in(*slot)?.entity_type)?)));
-        let mut walk = Walk::from_named(&asked.plan, named);
-        // Where the graph does not know the time of a relationship, the notes on it do.
-        while walk.proceed(graph).is_some() {}
+        let (mut walk, barred) = graph.walk_by_logic(&asked);
         let answers = walk.answers(MAX_ANSWERS);
         let mut found = EvidenceCollector {
             graph,
@@ -94,7 +92,20 @@ impl QuestionAnswers {
             answers,
             walk,
             notes,
+            barred,
         }
+    }
+
+    /// Whether a note states the opposite of an answer: it mentions what is named and what must not be related to it.
+    pub(in crate::actors::note_store) fn bars(&self, note: &NoteState) -> bool {
+        let mentions = |slot: &Slot| note.mentions.contains(slot);
+        let mut named = self.asked.names.iter().flat_map(|name| &name.entities);
+        !self.barred.is_empty() && named.any(mentions) && self.barred.iter().any(mentions)
+    }
+
+    /// Whether they decide what a recall finds: there are some, or something is known to be the opposite of one.
+    pub(in crate::actors::note_store) fn decide(&self) -> bool {
+        !self.notes.is_empty() || !self.barred.is_empty()
     }
 
     /// The notes whose texts must be read to know whether they are of the time asked for.

@@ -3,14 +3,18 @@
 mod evidence;
 mod walk;
 
+use std::collections::{BTreeSet, HashSet};
 use std::ops::Range;
 
 pub(super) use self::evidence::{Level, NoteAnswer, QuestionAnswers};
+use self::walk::Walk;
 use super::graph::{MemoryGraph, Slot};
 use crate::domain::extraction::Gazetteer;
 use crate::domain::kinds::EntityKind;
 use crate::domain::node::NodeType;
-use crate::domain::question::{Kind, ModelReading, Name, Question, QuestionPlan, name_similarity};
+use crate::domain::question::{
+    Combination, Kind, ModelReading, Name, Question, QuestionPlan, Role, name_similarity,
+};
 
 /// Most entities of a type that are compared with the words of a question that names nothing.
 const COMPARED: usize = 5_000;
@@ -43,6 +47,73 @@ impl MemoryGraph {
         }
         let plan = reading.plan(&known)?;
         Some(GraphQuestion { names, plan })
+    }
+
+    /// A word by which a question denies or excepts something that the rules don't understand.
+    pub(super) fn denial_in(&self, question: &Question) -> Option<String> {
+        let names = self.kinds_of(&self.names_in(question));
+        question.denial(&names).map(str::to_owned)
+    }
+
+    /// Walks from each part of what a question names, and combines where the walks lead. With the answers comes what is
+    /// their opposite.
+    fn walk_by_logic(&self, asked: &GraphQuestion) -> (Walk, HashSet<Slot>) {
+        let mut barred = HashSet::new();
+        let logic = &asked.plan.logic;
+        let words: Vec<Range<usize>> = asked.names.iter().map(|name| name.words.clone()).collect();
+        let mut answers = Walk::from_named(&asked.plan, []);
+        for (role, places) in logic.walks(&words) {
+            let named = places.iter().filter_map(|place| asked.names.get(*place));
+            let slots = named.flat_map(|name| &name.entities);
+            let kind_of_slot = |slot: &Slot| kind_of(&self.entity_in(*slot)?.entity_type);
+            let mut walk = Walk::from_named(
+                &asked.plan,
+                slots.filter_map(|slot| Some((*slot, kind_of_slot(slot)?))),
+            );
+            // Where the graph does not know the time of a relationship, the notes on it do.
+            while walk.proceed(self).is_some() {}
+            let found = walk.found();
+            match role {
+                Role::Answers if logic.combination == Combination::None => {
+                    answers.reach(self.entities_of_kinds(&asked.plan.wanted));
+                    answers.retain(|entity| !found.contains(&entity));
+                    barred.extend(found);
+                }
+                Role::Answers => answers = walk,
+                Role::Required => answers.retain(|entity| found.contains(&entity)),
+                Role::Barred => {
+                    answers.retain(|entity| !found.contains(&entity));
+                    barred.extend(found);
+                }
+            }
+        }
+        if !logic.is_plain() {
+            // Names that are excepted answer nothing, and neither does what else is named.
+            let named: Vec<Slot> = asked
+                .names
+                .iter()
+                .flat_map(|name| &name.entities)
+                .copied()
+                .collect();
+            answers.retain(|entity| !named.contains(&entity));
+        }
+        (answers, barred)
+    }
+
+    /// Entities of these kinds, of each type a bounded number.
+    fn entities_of_kinds(&self, kinds: &[Kind]) -> Vec<(Slot, Kind, f64)> {
+        let types = kinds.iter().flat_map(|kind| kind.node_types());
+        let types: BTreeSet<&str> = types.flat_map(|of_type| types_of(*of_type)).copied().collect();
+        let mut found = Vec::new();
+        for entity_type in types {
+            let entities = self.entities_of_type(entity_type).take(COMPARED);
+            found.extend(
+                entities.filter_map(|(slot, entity)| {
+                    Some((slot, kind_of(&entity.entity_type)?, entity.confidence))
+                }),
+            );
+        }
+        found
     }
 
     /// What a question asks for that a language model read.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use test_support::extent;
 
 use super::*;
+use crate::domain::question::Logic;
 use crate::domain::question::relationship_code;
 
 const THINGS: usize = 9;
@@ -294,6 +295,7 @@ fn any_plan() -> impl Strategy<Value = QuestionPlan> {
     let kinds = |least| prop::collection::vec(any_kind(), least..3);
     let plan = (kinds(1), kinds(0), any::<bool>(), any::<bool>());
     plan.prop_map(|(wanted, through, is_timed, period_is_of_through)| QuestionPlan {
+        logic: Logic::default(),
         period_is_of_through: period_is_of_through && !through.is_empty(),
         wanted,
         through,
@@ -369,6 +371,7 @@ fn hub(of: Kind, many: usize) -> TestGraph<false> {
 
 fn plan(wanted: Kind, through: Option<Kind>) -> QuestionPlan {
     QuestionPlan {
+        logic: Logic::default(),
         wanted: vec![wanted],
         through: through.into_iter().collect(),
         period: None,
@@ -420,6 +423,7 @@ fn only_the_best_things_on_the_way_are_followed() {
 fn a_walk_can_begin_with_what_is_of_a_time() {
     let graph = hub(Kind::Software, 3);
     let timed = QuestionPlan {
+        logic: Logic::default(),
         period: Some(Period::default()),
         period_is_of_through: true,
         ..plan(Kind::Software, Some(Kind::Group))

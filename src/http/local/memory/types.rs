@@ -12,7 +12,7 @@ use crate::config::local::LocalSettings;
 use crate::domain::memory::note::{DEFAULT_DOMAIN, NoteStatus, context, truncate_chars};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::why::{InterpretedQuestion, NamedEntity, NoteWhy};
-use crate::domain::question::{AskedPeriod, Kind};
+use crate::domain::question::{AskedPeriod, CombinationAsked, Kind};
 use crate::http::local::error::Issue;
 use crate::http::local::validate::{Fields, is_no_entry};
 use crate::local::{FoundNote, NewNote, RememberOutcome};
@@ -278,6 +278,14 @@ pub(super) struct QuestionView<'a> {
     /// The time that it asks for.
     #[schema(required)]
     period: Option<AskedPeriod>,
+    /// How what it names is combined, unless things related to any of it answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    combination: Option<CombinationAsked>,
+    /// A word by which it denies or excepts something that was not understood: it was answered by words and meaning alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "without")]
+    not_understood: Option<&'a str>,
 }
 
 impl<'a> From<&'a InterpretedQuestion> for QuestionView<'a> {
@@ -289,6 +297,8 @@ impl<'a> From<&'a InterpretedQuestion> for QuestionView<'a> {
             wanted: plan.map_or(&[], |plan| &plan.wanted),
             through: plan.map_or(&[], |plan| &plan.through),
             period: period.map(AskedPeriod::from),
+            combination: plan.and_then(|plan| CombinationAsked::of(plan.logic.combination)),
+            not_understood: question.denial.as_deref(),
         }
     }
 }

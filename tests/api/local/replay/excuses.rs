@@ -94,11 +94,12 @@ fn sync(exchange: &Exchange) -> bool {
 }
 /// Pages, documentation and sign-in of the peer.
 fn peers_own(exchange: &Exchange) -> bool {
-    let paths = ["/redoc", "/docs", "/auth/", "/static/", "/ui/js/"];
+    let paths = ["/redoc", "/docs/", "/auth/", "/static/", "/ui/js/"];
     paths.iter().any(|path| exchange.path.starts_with(path))
 }
-fn root(exchange: &Exchange) -> bool {
-    exchange.path == "/"
+/// The pages that both have.
+fn page(exchange: &Exchange) -> bool {
+    matches!(exchange.path.as_str(), "/" | "/docs")
 }
 /// An invalid body from a caller without the key or over the rate limit.
 fn unread(exchange: &Exchange) -> bool {
@@ -305,7 +306,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     peers_own => "status", is!(404), "not in the contract";
     peers_own => "content-type", is_json, "every error is JSON";
     peers_own => "body", not_found, "not in the contract";
-    root => "body", texts, "our own page: nothing is fetched from elsewhere (defect 10)";
+    page => "body", texts, "our own page: nothing is fetched from elsewhere (defect 10)";
     // Authentication and rate limits.
     unread => "status",
         |_, ours| ours == Some(&json!(401)) || ours == Some(&json!(429)),
