@@ -46,7 +46,12 @@ include-path = [
     "/api/admin/api-keys",                # a time that is in the past
     "/api/admin/users",                   # a password that anyone would guess
     "/api/admin/users/{id}",
+    "/api/admin/workspace",               # none of the fields that it knows
     "/api/admin/workspaces",
+    "/api/admin/workspaces/{id}",
+    "/api/audit/export",                  # `from` after `to`, and days that no calendar has
+    "/api/audit/logs",
+    "/api/auth/password",                 # a wrong current password, or a new one that is the same
     "/api/auth/login",                    # credentials that fit several workspaces
     "/api/auth/oauth/{provider}/callback",  # neither a code nor an error
     "/api/recall/search",                 # `since` after `until`

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::validate::Fields;
 use crate::domain::moment::{DayBound, moment};
+use crate::http::openapi::readable::DAY_OR_TIME;
 
 const RULE: &str = "Input should be a date (YYYY-MM-DD, the whole day in UTC) or an RFC 3339 time";
 
@@ -29,8 +30,7 @@ impl Fields<'_> {
     }
 
     fn time(&mut self, name: &str, end: DayBound) -> Option<DateTime<Utc>> {
-        let schema =
-            || json!({"type": ["string", "null"], "anyOf": [{"format": "date"}, {"format": "date-time"}]});
+        let schema = || json!({"type": ["string", "null"], "pattern": format!("^$|{DAY_OR_TIME}"), "example": "2024-05-01"});
         match self.optional(name, schema)? {
             Value::String(text) if text.is_empty() => None,
             Value::String(text) => {

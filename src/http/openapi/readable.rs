@@ -9,7 +9,7 @@ const COMPONENTS: &str = "#/components/schemas/";
 /// Keywords whose values are data and no schemas.
 const DATA: [&str; 5] = ["example", "examples", "default", "enum", "const"];
 /// A day or a time (RFC 3339, section 5.6). Generators know no schema that is one of two formats.
-const DAY_OR_TIME: &str =
+pub(in crate::http) const DAY_OR_TIME: &str =
     "^[0-9]{4}-[0-9]{2}-[0-9]{2}([Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]+)?([Zz]|[+-][0-9]{2}:[0-9]{2}))?$";
 
 type Schemas = Map<String, Value>;
