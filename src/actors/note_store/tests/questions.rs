@@ -1,5 +1,7 @@
 //! Questions that ask for related things: what the graph answers comes first, everything else stays as it was.
 
+mod denials;
+
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
@@ -480,47 +482,5 @@ fn what_a_language_model_read_is_answered_from_the_graph() {
         let plain = ask(None).await;
         let ids = |found: &NotesFound| found.notes.iter().map(|found| found.note.id).collect::<Vec<_>>();
         assert_eq!(ids(&unknown), ids(&plain));
-    });
-}
-
-#[test]
-fn notes_of_what_a_question_denies_are_not_its_answer() {
-    run(async {
-        let core = fresh(tuning()).await;
-        for content in [
-            "APT28 uses X-Agent.",
-            "Turla uses Carbon.",
-            "APT28 uses Mimikatz.",
-            "Turla uses Mimikatz.",
-            "FIN7 uses Carbanak.",
-        ] {
-            remember(&core, content).await;
-        }
-        for (question, first) in [
-            ("Which groups do not use Mimikatz?", "FIN7 uses Carbanak."),
-            ("Which groups use both Carbon and Mimikatz?", "Turla uses"),
-            (
-                "Which groups other than Turla use Mimikatz?",
-                "APT28 uses Mimikatz.",
-            ),
-        ] {
-            let found = asked(&core, question, Scope::default(), 5).await;
-            let content = &found.notes[0].note.content;
-            assert!(content.starts_with(first), "{question}: {content}");
-        }
-        let found = asked(&core, "Which tools are not used by APT28?", Scope::default(), 2).await;
-        let denied = found
-            .notes
-            .iter()
-            .any(|found| found.note.content.starts_with("APT28"));
-        assert!(!denied, "{:?}", found.notes);
-        let found = asked(
-            &core,
-            "Which groups use tools without Mimikatz?",
-            Scope::default(),
-            5,
-        )
-        .await;
-        assert_eq!(found.question.unwrap().denial.as_deref(), Some("without"));
     });
 }
