@@ -30,6 +30,8 @@ const WHOLE: Duration = Duration::from_secs(120);
 
 /// Longest path of a field that an error names, in bytes.
 const MAX_PATH: usize = 300;
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The body of a request, not yet read.
 pub struct Body {
@@ -175,7 +177,12 @@ async fn read(body: Body, limit: usize, load: Option<&mut Load>) -> Result<web::
         return Err(DomainError::TooLarge { limit });
     }
     let read = tokio::time::timeout(WHOLE, read_chunks(body.payload, limit, load)).await;
-    read.unwrap_or(Err(DomainError::TooSlow))
+    let mut bytes = read.unwrap_or(Err(DomainError::TooSlow))?;
+    // RFC 8259 section 8.1 lets a reader ignore the mark that some editors begin a file with.
+    if bytes.starts_with(BYTE_ORDER_MARK) {
+        let _ = bytes.split_to(BYTE_ORDER_MARK.len());
+    }
+    Ok(bytes)
 }
 
 async fn read_chunks(
