@@ -1,8 +1,9 @@
 //! Parts that STIX allows a bundle or an object to omit.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::helpers::{TestApp, run};
+use crate::helpers::{Answer, TestApp, run};
 use crate::stix::{evidence, object, text, with, without};
 
 #[test]
@@ -139,6 +140,20 @@ fn a_malware_instance_needs_no_name_and_comes_out_without_one() {
             (&json!(0), &json!(1)),
             "a family is known by its name: {results}"
         );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_body_may_begin_with_a_byte_order_mark() {
+    run(async {
+        let app = TestApp::shared().await;
+        let bundle = json!([object("malware", "Markfirst Loader")]).to_string();
+        let request = app.admin.request(Method::POST, "/api/ingest/stix");
+        let marked = [b"\xef\xbb\xbf", bundle.as_bytes()].concat();
+        let answer = request.header("Content-Type", "application/json").body(marked);
+        let answer = Answer(answer.send().await.unwrap()).expect(201).await;
+        assert_eq!(answer["results"]["nodes_created"], 1, "{answer}");
         app.stop().await;
     });
 }

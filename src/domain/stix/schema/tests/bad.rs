@@ -192,7 +192,7 @@ fn domain_and_relationship_objects() {
             "attack-pattern",
             "/granular_markings/0/lang",
             Set(json!("en")),
-            "lang",
+            "/granular_markings/0/marking_ref",
         ),
         ("grouping", "/context", Drop, "/context"),
         ("grouping", "/object_refs", Set(json!([])), "/object_refs"),

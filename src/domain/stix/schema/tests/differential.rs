@@ -11,10 +11,12 @@
 //!   whose host has no dot, SCOs whose id is derived from nothing, marking definitions that mark themselves;
 //! - host names beyond letters, digits and hyphens (RFC 5890), artifacts with trailing text after the MIME type.
 //!
-//! Cases that the standard accepts but we reject because the published schemas do: granular markings with `lang`
-//! alone, an IPv6 address with a dotted tail, a registry key with only `modified_time`, a process with only
-//! `created_time`, single-valued lists in `additional_header_fields`, `lpReserved` in `startup_info`, RFC 5646 tags in
-//! the `languages` of software (the release the OASIS validator ships takes ISO 639-2 alone).
+//! Granular markings with `lang` alone, which the standard asks for, are the one case that we accept and OASIS rejects;
+//! the samples have none.
+//!
+//! Cases that the standard accepts but we reject because the published schemas do: an IPv6 address with a dotted
+//! tail, a registry key with only `modified_time`, a process with only `created_time`, single-valued lists in
+//! `additional_header_fields`, `lpReserved` in `startup_info`, RFC 5646 tags in the `languages` of software (the release the OASIS validator ships takes ISO 639-2 alone).
 
 use proptest::prelude::*;
 use proptest::sample::Index;
