@@ -100,7 +100,6 @@ fn what_is_no_event_is_refused_with_the_field() {
             "{\"event\": {\"uuid\": \"x\", \"Attribute\": [}",
             "{\"event\"",
             "",
-            "\u{feff}{}",
         ] {
             let answer = admin.post_bytes("/api/ingest/misp", broken).await;
             let error = answer.refused(400).await;
