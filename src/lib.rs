@@ -49,4 +49,6 @@ pub mod taxii;
 pub mod telemetry;
 
 pub use domain::memory::synthesis::SynthesisFormat;
-pub use local::{MemoryError, MemoryManager, NewNote, NoteStatus, NotesFound, RememberOutcome, Scope};
+pub use local::{
+    MemoryError, MemoryManager, NewNote, NoteStatus, NotesFound, RecallOptions, RememberOutcome, Scope,
+};

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::confidence::Confidence;
 use super::node::{KgNode, wire_enum};
 use super::tlp::{Clearance, Tlp};
-use super::why::Why;
+use super::why::{MatchedBy, Why};
 
 wire_enum! {
     /// How a recall searches.
@@ -59,6 +59,8 @@ pub struct ScoredNode {
     /// 0 to 1, falling with rank.
     #[schema(value_type = Confidence)]
     pub score: f32,
+    /// What made it a result, the strongest if there are several.
+    pub matched: MatchedBy,
     /// Why it was found; only if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -93,6 +93,29 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// What made a result one, the strongest if there are several: a value or identifier of it, its name, another name of
+    /// it, words of its text, their meaning, or its relationships.
+    MatchedBy, "value, name, alias, words, meaning, graph" {
+        Value = "value",
+        Name = "name",
+        Alias = "alias",
+        Words = "words",
+        Meaning = "meaning",
+        Graph = "graph",
+    }
+}
+
+impl From<NamedBy> for MatchedBy {
+    fn from(named: NamedBy) -> Self {
+        match named {
+            NamedBy::Name => MatchedBy::Name,
+            NamedBy::Alias => MatchedBy::Alias,
+            NamedBy::Identifier => MatchedBy::Value,
+        }
+    }
+}
+
 /// A name or identifier in the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Match {

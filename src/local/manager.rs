@@ -44,8 +44,8 @@ use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
 use crate::actors::extractor::{Synthesize, read_question};
 use crate::actors::note_store::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
-    ListEntities, ListNodes, NotesFound, ReadGraphNode, ReadNote, ReadRelationships, RecallNotes, Remember,
-    Scope, ViewGraph,
+    ListEntities, ListNodes, NotesFound, ReadGraphNode, ReadNote, ReadRelationships, RecallNotes,
+    RecallOptions, Remember, ViewGraph,
 };
 use crate::actors::telemetry_tailer::TelemetryEntry;
 use crate::actors::write_semaphore::TakePermit;
@@ -200,23 +200,22 @@ impl MemoryManager {
     /// # Errors
     /// When the store or the index fails.
     pub async fn recall(&self, query: &str, k: usize) -> Result<NotesFound, MemoryError> {
-        self.recall_in(query, k, Scope::default(), false).await
+        self.recall_with(query, k, RecallOptions::default()).await
     }
 
-    /// Like [`MemoryManager::recall`], limited to the notes of a domain or a time; with `explain`, each note tells why
-    /// it was found.
+    /// Like [`MemoryManager::recall`], limited to the notes of a domain or a time, to a lowest score, or with the reasons of
+    /// each note.
     ///
     /// # Errors
     /// When the store or the index fails.
-    pub async fn recall_in(
+    pub async fn recall_with(
         &self,
         query: &str,
         k: usize,
-        scope: Scope,
-        explain: bool,
+        options: RecallOptions,
     ) -> Result<NotesFound, MemoryError> {
         let since = Instant::now();
-        let found = self.look_up(query, k, scope, explain).await?;
+        let found = self.look_up(query, k, options).await?;
         self.record("recall", query, &found, since);
         Ok(found)
     }
@@ -256,7 +255,7 @@ impl MemoryManager {
     ) -> Result<SynthesisResult, MemoryError> {
         let since = Instant::now();
         let settings = self.handles.settings();
-        let found = self.look_up(query, k, Scope::default(), false).await?;
+        let found = self.look_up(query, k, RecallOptions::default()).await?;
         let sources = found.notes.iter().map(|found| SourceNote {
             id: found.note.id.to_string(),
             content: truncate_chars(&found.note.content, settings.synthesis.max_source_chars).to_owned(),
@@ -458,16 +457,14 @@ impl MemoryManager {
         &self,
         query: &str,
         k: usize,
-        scope: Scope,
-        explain: bool,
+        options: RecallOptions,
     ) -> Result<NotesFound, MemoryError> {
         self.retrievals.fetch_add(1, Ordering::Relaxed);
         let settings = self.handles.settings();
         let message = RecallNotes {
             question: read_question(&self.handles.extractor, &settings.llm, query).await,
             k,
-            scope,
-            explain,
+            options,
         };
         Ok(self.handles.notes.call(message).await?)
     }

@@ -12,7 +12,9 @@ mod service;
 
 pub(crate) use self::core::LocalCore;
 pub use self::manager::{MemoryError, MemoryManager, SynthesisResult};
-pub use crate::actors::note_store::{EntityFilter, EntityOrder, FoundNote, NotesFound, Scope, ViewGraph};
+pub use crate::actors::note_store::{
+    EntityFilter, EntityOrder, FoundNote, NotesFound, RecallOptions, Scope, ViewGraph,
+};
 pub(crate) use crate::actors::telemetry_tailer::{
     Event, LogPage, Peer, StreamKind, Subscription, TelemetryEntry, TelemetryMetrics,
 };

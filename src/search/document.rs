@@ -17,6 +17,7 @@ use self::marking_counts::VisibleGroups;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
+use crate::domain::why::{MatchedBy, NamedBy};
 
 /// A node, or a passage about nodes, as indexed. `rev` orders the versions of a node; the highest wins.
 #[derive(Debug, Clone)]
@@ -233,6 +234,7 @@ impl Filter {
 pub struct Hit {
     pub node_id: Uuid,
     pub score: f32,
+    pub matched: MatchedBy,
 }
 
 /// How a query is matched.
@@ -273,6 +275,12 @@ impl KeyKind {
             KeyKind::Name => "name",
             KeyKind::Alias => "alias",
         }
+    }
+}
+
+impl From<KeyKind> for MatchedBy {
+    fn from(kind: KeyKind) -> Self {
+        NamedBy::from(kind).into()
     }
 }
 

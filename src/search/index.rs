@@ -7,6 +7,7 @@
 mod activity;
 mod commit;
 mod directory;
+mod look_up;
 mod merging;
 mod steps;
 mod storage;
@@ -28,7 +29,7 @@ use uuid::Uuid;
 use self::activity::Activity;
 use self::writers::{WriterPool, WriterState};
 use super::IndexSettings;
-use super::document::{CompiledFilter, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
+use super::document::{CompiledFilter, Filter, Hit, IndexDoc, Mode, StructuredQuery};
 use super::error::SearchError;
 use super::keyword::memtable::Memtable;
 use super::keyword::schema::Fields;
@@ -306,27 +307,6 @@ impl WorkspaceIndex {
         found.sort_by(|(node, score), (other, than)| than.total_cmp(score).then_with(|| node.cmp(other)));
         found.dedup();
         Ok(found.into_iter().map(|(node, _)| node).collect())
-    }
-
-    /// The nodes that carry one of the keys as name, alias or identifier, in any spelling that [`canonical_key`] treats
-    /// as equal.
-    pub fn lookup(&self, keys: &[&str], filter: &Filter) -> Result<Vec<KeyHit>, SearchError> {
-        self.activity.touch();
-        let fresh = self.memtable();
-        let segments = self.segments()?;
-        let table = self.table();
-        let allowed = CompiledFilter::of(filter);
-        let keywords = self.keywords((&segments, &fresh), &table, &allowed);
-        let mut hits = Vec::new();
-        for (key, text) in keys.iter().enumerate() {
-            let found = keywords.with_key(text, &allowed)?;
-            hits.extend(found.into_iter().map(|found| KeyHit {
-                key,
-                node_id: found.node,
-                kind: found.kind,
-            }));
-        }
-        Ok(hits)
     }
 
     /// Nodes of the given types that carry one of the keys; if no key is given or known, those that match the text.

@@ -9,6 +9,7 @@ mod holders;
 pub(super) mod memtable;
 pub(super) mod node_set_query;
 mod partitions;
+pub(super) mod query_weight;
 mod replaced_docs;
 pub(super) mod schema;
 mod score_bounds;

@@ -41,6 +41,7 @@ pub use error::{EmbedError, SearchError};
 use index::writers::WriterPool;
 pub use index::{Step, StepFilter, WorkspaceIndex};
 pub use query::SearchResults;
+pub use query::floor::{SCORE_FLOOR, rank_part};
 pub use query::fusion::LEADING_SCORE;
 pub use query::rare::is_code_word;
 pub use query::reasons::{Reason, Reasons};

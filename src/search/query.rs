@@ -1,7 +1,9 @@
 //! One search in one workspace: named nodes, the two legs, and the final ranking.
 
 pub(super) mod calibration;
+pub(super) mod floor;
 pub(super) mod fusion;
+pub(super) mod identifiers;
 pub(super) mod phrases;
 pub(super) mod rare;
 pub(super) mod reasons;
@@ -11,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
+use self::floor::SCORE_FLOOR;
 use self::phrases::find_named;
 use self::reasons::Reasons;
 use self::votes::{Voters, Votes};
@@ -20,7 +23,7 @@ use super::keyword::{Keywords, TextScope};
 use super::vectors::rows::scale_of;
 use super::vectors::table::Table;
 use crate::capacity::search_pool;
-use crate::domain::why::Shares;
+use crate::domain::why::{MatchedBy, Shares};
 
 /// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
@@ -39,7 +42,7 @@ pub(super) struct Query<'a> {
 }
 
 /// The results of a search, and why they are there.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SearchResults {
     /// Sorted best first.
     pub hits: Vec<Hit>,
@@ -47,6 +50,19 @@ pub struct SearchResults {
     pub votes: Votes,
     /// Why each result was found, if that was asked for.
     pub reasons: Reasons,
+    /// The lowest score of what is likely an answer.
+    pub floor: f32,
+}
+
+impl Default for SearchResults {
+    fn default() -> Self {
+        SearchResults {
+            hits: Vec::new(),
+            votes: Votes::new(),
+            reasons: Reasons::new(),
+            floor: SCORE_FLOOR,
+        }
+    }
 }
 
 impl From<Vec<Hit>> for SearchResults {
@@ -69,7 +85,7 @@ pub(super) fn answer(
     }
     let mut found = match (asked.mode, asked.vector) {
         (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
-        (Mode::Vector, Some(vector)) => by_vector(vector, asked, table),
+        (Mode::Vector, Some(vector)) => by_vector(vector, asked, keywords, table)?,
         (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?,
         (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, table)?,
     };
@@ -77,24 +93,33 @@ pub(super) fn answer(
     Ok(found)
 }
 
-fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> SearchResults {
+fn by_vector(
+    vector: &[i8],
+    asked: &Query<'_>,
+    keywords: &Keywords<'_>,
+    table: &Table,
+) -> Result<SearchResults, SearchError> {
     let near = table.nearest(vector, asked.allowed, asked.limit);
     let hit = |(node_id, cosine): (Uuid, f32)| Hit {
         node_id,
         score: cosine.clamp(0.0, 1.0),
+        matched: MatchedBy::Meaning,
     };
     let mut found = SearchResults::from(near.into_iter().map(hit).collect::<Vec<_>>());
     if asked.explain {
         found.reasons = reasons::of_meaning(&found.hits);
     }
-    found
+    let words = keywords.weigh_terms(asked.text, &HashSet::new())?;
+    found.floor = floor::cosine_floor(keywords.query_weight(&words)?);
+    Ok(found)
 }
 
 fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<SearchResults, SearchError> {
     let named = find_named(asked.text, asked.allowed, keywords)?;
     let words = keywords.weigh_terms(asked.text, &named.mentions)?;
     let found = keywords.best(TextScope::Nodes, &words, asked.allowed, asked.limit)?;
-    let mut found = SearchResults::from(fusion::keyword_only(&found, &named));
+    let weight = keywords.query_weight(&words)?;
+    let mut found = SearchResults::from(fusion::keyword_only(&found, &named, weight));
     if asked.explain {
         found.reasons = reasons::of_named(&found.hits, asked.text, &named, |_| Shares::WORDS);
     }
@@ -117,13 +142,15 @@ fn by_both(
     let votes = table.count(&voters) > 0;
     let words = || {
         let words = keywords.weigh_terms(asked.text, &named.mentions)?;
-        Ok::<_, SearchError>(Leg {
+        let query_weight = keywords.query_weight(&words)?;
+        let leg = Leg {
             nodes: keywords.best(TextScope::Nodes, &words, asked.allowed, depth)?,
             passages: match votes {
                 true => keywords.best(TextScope::Passages, &words, &voters, votes::DEPTH)?,
                 false => Vec::new(),
             },
-        })
+        };
+        Ok::<_, SearchError>((leg, query_weight))
     };
     let meaning = || Leg {
         nodes: table.nearest(&vector, asked.allowed, depth),
@@ -137,7 +164,7 @@ fn by_both(
         None => (words(), meaning()),
         Some(threads) => threads.join(words, meaning),
     };
-    let found = found?;
+    let (found, query_weight) = found?;
     let mentioned = named.mentions_only().collect();
     let scale = scale_of(&vector);
     let cosine = |row| table.cosine(row, &vector, scale);
@@ -146,6 +173,7 @@ fn by_both(
         keyword: &found.nodes,
         vector: &near.nodes,
         votes: &votes,
+        query_weight,
     };
     let blend = fusion::blend(&legs, &named, depth, cosine);
     let shares = asked.explain.then(|| blend.shares(&legs));
@@ -173,16 +201,20 @@ pub(super) fn by_keys(found: Vec<KeyHit>) -> Vec<Hit> {
         .len()
         .max(1) as f32;
     let mut scores: HashMap<Uuid, f32> = HashMap::new();
+    let mut kinds: HashMap<Uuid, KeyKind> = HashMap::new();
     for hit in found {
         let strength = match hit.kind {
             KeyKind::Identifier | KeyKind::Name => 1.0,
             KeyKind::Alias => 0.9,
         };
         *scores.entry(hit.node_id).or_default() += strength / keys;
+        let kind = kinds.entry(hit.node_id).or_insert(hit.kind);
+        *kind = hit.kind.max(*kind);
     }
     let hit = |(node_id, score): (Uuid, f32)| Hit {
         node_id,
         score: score.min(1.0),
+        matched: kinds.get(&node_id).copied().unwrap_or(KeyKind::Alias).into(),
     };
     let mut hits: Vec<Hit> = scores.into_iter().map(hit).collect();
     hits.sort_unstable_by(|a, b| {

@@ -89,7 +89,7 @@ export function card(result, question, words) {
       el("div.row", {}, result.badges)),
     text && el("p.result-text", {}, marked(text, marks)),
     chips(result.entities, links.entity),
-    reasons(result.why, result.type ? "node" : "note", words, links.step),
+    reasons(result.why, result.type ? "node" : "note", words, links.step, score),
     seen(result, question, words),
     foot.length > 0 && el("p.result-foot", {}, foot));
 }

@@ -55,10 +55,11 @@ const MATCHES = {
  * @param {"node"|"note"} kind
  * @param {string[]} words Those to be marked.
  * @param {(step: Step) => string} [link]
+ * @param {number} [score] Of which the shares are parts.
  */
-export function reasons({ shares, matched, path = [], passages = [] } = {}, kind, words, link) {
+export function reasons({ shares, matched, path = [], passages = [] } = {}, kind, words, link, score = 1) {
   const parts = [
-    shares && shareBar(shares),
+    shares && shareBar(shares, score),
     MATCHES[kind][matched?.kind] && el("p", {}, MATCHES[kind][matched.kind](el("q", {}, matched.text))),
     path.length > 0 && pathLine(path, link),
     passages.length > 0 && passageList(passages, words),
@@ -66,10 +67,10 @@ export function reasons({ shares, matched, path = [], passages = [] } = {}, kind
   return parts.length > 0 && el("div.why", { role: "group", "aria-label": "Why it was found" }, parts);
 }
 
-function shareBar(shares) {
+function shareBar(shares, score) {
   const given = SHARES.filter((name) => shares[name] >= LEAST);
   if (given.length === 0) return null;
-  const parts = given.map((name) => `${name} ${percent(shares[name])}`);
+  const parts = given.map((name) => `${name} ${percent(shares[name] * score)}`);
   return el("div.shares", {},
     el("div.share-bar", { role: "img", "aria-label": `Shares of the score: ${parts.join(", ")}` },
       given.map((name) => el(`span.share-${name}`, { vars: { "--share": shares[name] } }))),

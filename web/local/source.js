@@ -95,6 +95,7 @@ function resultOf(note, q) {
     tier: note.tier,
     badges: [tierBadge(note.tier)],
     confidence: note.confidence,
+    score: note.score,
     createdAt: note.created_at,
     entities: note.entities,
     facts: [note.domain, note.source_type, note.source_ref].filter(Boolean),

@@ -62,6 +62,7 @@ impl GraphCore {
             rows.push(ScoredNode {
                 node,
                 score: hit.score,
+                matched: hit.matched,
                 why: None,
             });
         }

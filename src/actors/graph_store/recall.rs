@@ -21,7 +21,10 @@ use crate::domain::principal::{Principal, Workspace};
 use crate::domain::question::{Question, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode, RowPredicate, SearchResults, StructuredQuery, WorkspaceIndex};
+use crate::domain::why::MatchedBy;
+use crate::search::{
+    Filter, Hit, Mode, RowPredicate, SCORE_FLOOR, SearchResults, StructuredQuery, WorkspaceIndex,
+};
 use crate::store::{NeighbourQuery, Neighbours, SessionRecord};
 
 /// From this score on, the query is the node's own name, identifier or alias (`search::fusion`).
@@ -42,6 +45,8 @@ pub(super) struct Search {
     pub(super) limit: usize,
     /// Whether to say why each result was found.
     pub(super) explain: bool,
+    /// The lowest score of a result; that of what is likely an answer if absent.
+    pub(super) min_score: Option<f32>,
 }
 
 /// Searches and stores the result as a session.
@@ -55,6 +60,8 @@ pub struct Recall {
     pub narrowing: Narrowing,
     /// Whether to say how the question was understood and why each result was found.
     pub explain: bool,
+    /// The lowest score of a result; what is likely an answer if absent.
+    pub min_score: Option<f32>,
 }
 
 /// Result of a recall.
@@ -85,10 +92,12 @@ impl Work for Recall {
             include_rejected,
             narrowing,
             explain,
+            min_score,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let search = Search {
             explain,
+            min_score,
             ..Search::of(&by.workspace, &question, limit, include_rejected).with_narrowing(&narrowing)
         };
         let found = match mode {
@@ -144,6 +153,8 @@ pub struct RecallSemantic {
     pub narrowing: Narrowing,
     /// Whether to say why each result was found.
     pub explain: bool,
+    /// The lowest score of a result; what is likely an answer if absent.
+    pub min_score: Option<f32>,
 }
 
 impl Work for RecallSemantic {
@@ -164,10 +175,12 @@ impl Work for RecallSemantic {
             include_rejected,
             narrowing,
             explain,
+            min_score,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let search = Search {
             explain,
+            min_score,
             ..Search::of(&by.workspace, &question, limit, include_rejected).with_narrowing(&narrowing)
         };
         let found = core.recall_semantic(search).await?;
@@ -200,6 +213,7 @@ impl Search {
             },
             limit,
             explain: false,
+            min_score: None,
         }
     }
 
@@ -218,8 +232,25 @@ impl GraphCore {
             // Nothing else has a place.
             return Ok(ask.rank_results(SearchResults::default(), Vec::new(), related));
         }
+        if related.nodes.is_empty() && !ask.question.identifiers().is_empty() {
+            return self.look_up_identifiers(ask, related).await;
+        }
         let (found, named) = self.by_words_and_meaning(ask.clone(), &target).await?;
         Ok(ask.rank_results(found, named, related))
+    }
+
+    /// The nodes that have or hold the identifiers that a question consists of.
+    async fn look_up_identifiers(
+        &self,
+        ask: Search,
+        graph: GraphAnswer,
+    ) -> Result<RankedResults, DomainError> {
+        let target = self.graph.index_of(ask.ws).await?;
+        blocking(move || {
+            let (found, named) = ask.find_identifiers(&target)?;
+            Ok(ask.rank_results(found, named, graph))
+        })
+        .await
     }
 
     /// What a search by words and meaning finds, and the nodes known under another name of what the question names.
@@ -251,16 +282,25 @@ impl GraphCore {
     pub(super) async fn by_keyword(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
         let target = self.graph.index_of(ask.ws).await?;
         blocking(move || {
+            if !ask.question.identifiers().is_empty() {
+                let (found, named) = ask.find_identifiers(&target)?;
+                return Ok(lead_with(named, found.hits, ask.limit));
+            }
             let hits = target
                 .search(ask.question.text(), None, Mode::Keyword, &ask.filter, ask.limit)
                 .map_err(index_error)?;
             let named = find_synonym_nodes(&target, ask.question.text(), &ask.filter)?;
-            Ok(lead_with(named, hits, ask.limit))
+            let mut hits = lead_with(named, hits, ask.limit);
+            hits.retain(|hit| hit.score >= SCORE_FLOOR);
+            Ok(hits)
         })
         .await
     }
 
     async fn recall_semantic(&self, ask: Search) -> Result<RankedResults, DomainError> {
+        if !ask.question.identifiers().is_empty() {
+            return self.look_up_identifiers(ask, GraphAnswer::default()).await;
+        }
         let (index, target) = (Arc::clone(&self.graph.index), self.graph.index_of(ask.ws).await?);
         blocking(move || {
             let vector = index.embed_query(ask.question.text()).map_err(|error| {
@@ -279,6 +319,12 @@ impl GraphCore {
     async fn recall_structured(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let target = self.graph.index_of(ask.ws).await?;
         let mut graph = self.answer_question(&ask, &target).await?;
+        if graph.nodes.is_empty()
+            && !ask.question.asks_for_related()
+            && !ask.question.identifiers().is_empty()
+        {
+            return self.look_up_identifiers(ask, graph).await;
+        }
         let (index, search, asked) = (Arc::clone(&self.graph.index), ask.clone(), Arc::clone(&target));
         let (types, words, named, direct) = blocking(move || {
             let mut found = search.question.filters().clone();
@@ -369,6 +415,7 @@ pub(super) fn put_related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usi
         .map(|node_id| Hit {
             node_id,
             score: RELATED,
+            matched: MatchedBy::Graph,
         })
         .collect();
     let others = direct.into_iter().filter(|hit| !known.contains(&hit.node_id));
@@ -409,7 +456,7 @@ fn find_named_of_other_types(
 
 /// Nodes known under another name of what the whole question names: "Fancy Bear" finds APT28 even if nobody recorded
 /// that alias.
-fn find_synonym_nodes(
+pub(super) fn find_synonym_nodes(
     target: &WorkspaceIndex,
     question: &str,
     filter: &Filter,
@@ -434,6 +481,7 @@ pub(super) fn lead_with(named: Vec<Uuid>, hits: Vec<Hit>, limit: usize) -> Vec<H
             led.push(Hit {
                 node_id,
                 score: EXACT,
+                matched: MatchedBy::Alias,
             });
         }
     }

@@ -70,6 +70,7 @@ async fn names(core: &Arc<GraphCore>, by: &Principal, query: &str) -> Vec<String
         limit: 10,
         include_rejected: false,
         narrowing: Narrowing::default(),
+        min_score: None,
         explain: false,
     };
     let found = message.run(Arc::clone(core)).await.unwrap();

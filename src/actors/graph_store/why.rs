@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::hits::LoadedHits;
-use super::recall::{EXACT, Search, lead_with, put_related_first};
+use super::recall::{EXACT, Search, find_synonym_nodes, lead_with, put_related_first};
 use crate::actors::indexed_store::index_error;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
@@ -70,6 +70,16 @@ impl Search {
         hits.map(SearchResults::from).map_err(index_error)
     }
 
+    /// The nodes that have or hold the identifiers of the question, and those known under another name of what it names.
+    pub(super) fn find_identifiers(
+        &self,
+        target: &WorkspaceIndex,
+    ) -> Result<(SearchResults, Vec<Uuid>), DomainError> {
+        let found = target.find_identifiers(self.question.identifiers(), &self.filter, self.limit);
+        let named = find_synonym_nodes(target, self.question.text(), &self.filter)?;
+        Ok((found.map_err(index_error)?, named))
+    }
+
     /// Searches by what was found in the question.
     pub(super) fn run_structured(
         &self,
@@ -102,8 +112,11 @@ impl Search {
         if !elsewhere.is_empty() {
             hits = lead_with(elsewhere, hits, self.limit);
         }
+        hits = put_related_first(graph.nodes, hits, self.limit);
+        let least = self.min_score.unwrap_or(found.floor);
+        hits.retain(|hit| hit.score >= least);
         RankedResults {
-            hits: put_related_first(graph.nodes, hits, self.limit),
+            hits,
             explanation: explained.map(|results| Explanation {
                 question: graph.question,
                 results,

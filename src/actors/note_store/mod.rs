@@ -56,6 +56,7 @@ use crate::domain::memory::note::{NewNote, Note, RememberOutcome};
 use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
 use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
 use crate::domain::question::{Intent, Question};
+use crate::domain::why::MatchedBy;
 
 /// Handle to the notes.
 pub type NoteHandle = WorkerHandle<NoteCore>;
@@ -87,9 +88,17 @@ impl Work for Remember {
 pub struct RecallNotes {
     pub question: Arc<Question>,
     pub k: usize,
+    pub options: RecallOptions,
+}
+
+/// What of the notes a search is asked for.
+#[derive(Debug, Clone, Default)]
+pub struct RecallOptions {
     pub scope: Scope,
     /// Whether to tell why each note was found.
     pub explain: bool,
+    /// The lowest score of a note, 0 to 1. If absent, what is likely no answer is left out; with 0, nothing is.
+    pub min_score: Option<f32>,
 }
 
 /// A note with its score from 0 to 1, and the values of the entities it mentions.
@@ -97,6 +106,8 @@ pub struct RecallNotes {
 pub struct FoundNote {
     pub note: Note,
     pub score: f32,
+    /// What made it a result, the strongest if there are several.
+    pub matched: MatchedBy,
     pub entities: Vec<String>,
     /// Why it was found, if that was asked for.
     pub why: Option<NoteWhy>,

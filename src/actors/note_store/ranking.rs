@@ -10,7 +10,8 @@ use super::question::{Level, QuestionAnswers, is_indicator};
 use super::scope::Scope;
 use super::tuning::Tuning;
 use crate::domain::question::{Intent, Question};
-use crate::search::{Hit, LEADING_SCORE, is_code_word};
+use crate::domain::why::MatchedBy;
+use crate::search::{Hit, LEADING_SCORE, SCORE_FLOOR, is_code_word, rank_part};
 
 /// Maximum number of notes contributed by each entity of the question, and by each related entity.
 const PER_ENTITY: usize = 100;
@@ -73,24 +74,49 @@ impl ScoreParts {
     }
 }
 
+/// An entity that a question names, and by what.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedEntity {
+    pub(super) slot: Slot,
+    pub(super) matched: MatchedBy,
+}
+
+/// A note that is near what a question names.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Near {
+    /// 0 to 1.
+    share: f32,
+    matched: MatchedBy,
+}
+
 impl Ranking<'_> {
-    /// Notes that mention what the question names, or something related to it, scored from 0 to 1.
-    pub(super) fn neighbourhood(&self, asked: &[Slot]) -> HashMap<Uuid, f32> {
-        let mut near: HashMap<Uuid, f32> = HashMap::new();
+    /// Notes that mention what the question names, or something related to it unless that is no answer.
+    pub(super) fn neighbourhood(&self, asked: &[AskedEntity], takes_related: bool) -> HashMap<Uuid, Near> {
+        let mut near: HashMap<Uuid, Near> = HashMap::new();
         let share = 1.0 / asked.len().max(1) as f32;
         let Scope { since, until, .. } = *self.scope;
         for entity in asked {
-            let notes = self.graph.notes_about_in(*entity, since, until).take(PER_ENTITY);
+            let notes = self
+                .graph
+                .notes_about_in(entity.slot, since, until)
+                .take(PER_ENTITY);
             for note in notes.filter(|note| self.scope.admits(note)) {
-                *near.entry(note.id).or_default() += share;
+                let matched = entity.matched;
+                near.entry(note.id)
+                    .and_modify(|near| near.share += share)
+                    .or_insert(Near { share, matched });
             }
         }
-        for entity in asked {
-            for related in self.graph.related_entities(*entity, asked, RELATED) {
+        let slots: Vec<Slot> = asked.iter().map(|entity| entity.slot).collect();
+        for entity in slots.iter().filter(|_| takes_related) {
+            for related in self.graph.related_entities(*entity, &slots, RELATED) {
                 let notes = self.graph.notes_about_in(related, since, until).take(PER_RELATED);
                 for note in notes.filter(|note| self.scope.admits(note)) {
-                    let worth = near.entry(note.id).or_default();
-                    *worth = worth.max(share * ONE_STEP);
+                    let share = share * ONE_STEP;
+                    let matched = MatchedBy::Graph;
+                    near.entry(note.id)
+                        .and_modify(|near| near.share = near.share.max(share))
+                        .or_insert(Near { share, matched });
                 }
             }
         }
@@ -116,16 +142,42 @@ impl Ranking<'_> {
         asked
     }
 
+    /// By what the question names each of these entities; `names` are the words that name them.
+    pub(super) fn asked_entities(&self, asked: &[Slot], names: &[(String, Slot)]) -> Vec<AskedEntity> {
+        let matched = |slot: Slot| {
+            let named = names.iter().find(|(_, known)| *known == slot);
+            let found = named.and_then(|(text, slot)| self.graph.match_of(text, *slot));
+            let is_value = || {
+                let entity = self.graph.entity_in(slot);
+                entity.is_some_and(|entity| is_indicator(&entity.entity_type))
+            };
+            match found {
+                Some(found) => found.kind.into(),
+                None if is_value() => MatchedBy::Value,
+                None => MatchedBy::Name,
+            }
+        };
+        let entity = |slot: &Slot| AskedEntity {
+            slot: *slot,
+            matched: matched(*slot),
+        };
+        asked.iter().map(entity).collect()
+    }
+
     /// Whether a question has a code word that is no name in the graph. An indicator is one although the graph has it.
-    pub(super) fn has_unknown_code_word(&self, query: &str, asked: &[Slot]) -> bool {
-        let mut names = self.graph.named_by(query, asked, self.answered);
-        names.retain(|(_, slot)| {
-            let entity = self.graph.entity_in(*slot);
+    pub(super) fn has_unknown_code_word(&self, query: &str, names: &[(String, Slot)]) -> bool {
+        let is_no_indicator = |slot: Slot| {
+            let entity = self.graph.entity_in(slot);
             entity.is_some_and(|entity| !is_indicator(&entity.entity_type))
-        });
+        };
+        let names: Vec<&str> = names
+            .iter()
+            .filter(|(_, slot)| is_no_indicator(*slot))
+            .map(|(name, _)| name.as_str())
+            .collect();
         let is_named = |word: &str| {
             let word = word.trim_matches(|c: char| !c.is_alphanumeric());
-            names.iter().any(|(name, _)| name.contains(word))
+            names.iter().any(|name| name.contains(word))
         };
         let words = query.split_whitespace().take(WORDS);
         words.filter(|word| !is_named(word)).any(is_code_word)
@@ -133,15 +185,17 @@ impl Ranking<'_> {
 
     /// Fuses the results of search and graph: the weighted scores are added and scaled back to 0 to 1. What the graph
     /// answers comes first.
-    pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<RankedNote> {
+    pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, Near>, k: usize) -> Vec<RankedNote> {
         let scores = self.text_scores(&found, &near);
-        let is_led = scores.values().any(|text| self.leads(*text));
+        let is_led = scores.values().any(|text| self.leads(text.score));
         let mut ranked: Vec<RankedNote> = scores
             .into_iter()
             .map(|(node_id, text)| {
-                let near = near.get(&node_id).copied().unwrap_or(0.0);
-                let parts = self.weigh(node_id, text, near, is_led);
-                self.lift_answer(node_id, parts, self.leads(text))
+                let near = near.get(&node_id).copied();
+                let share = near.map_or(0.0, |near| near.share);
+                let parts = self.weigh(node_id, rank_part(text.score), share, is_led);
+                let ranked = self.lift_answer(node_id, parts, self.leads(text.score));
+                self.above_floor(ranked, text, near)
             })
             .collect();
         ranked.sort_unstable_by(|a, b| {
@@ -154,21 +208,52 @@ impl Ranking<'_> {
         ranked
     }
 
+    /// The note with a score above the floor if its text, the graph or what it mentions makes it a likely answer, and below
+    /// the floor otherwise; and what made it a result.
+    fn above_floor(&self, mut ranked: RankedNote, text: Hit, near: Option<Near>) -> RankedNote {
+        let answers = self
+            .answered
+            .is_some_and(|answered| answered.notes.contains_key(&ranked.hit.node_id));
+        let is_likely = answers || near.is_some() || text.score >= SCORE_FLOOR;
+        let score = ranked.hit.score.clamp(0.0, 1.0);
+        ranked.hit.score = if is_likely {
+            SCORE_FLOOR + (1.0 - SCORE_FLOOR) * score
+        } else {
+            SCORE_FLOOR * score
+        };
+        ranked.hit.matched = match near {
+            _ if answers => MatchedBy::Graph,
+            Some(near) if near.matched != MatchedBy::Graph || text.score < SCORE_FLOOR => near.matched,
+            Some(_) | None => text.matched,
+        };
+        ranked
+    }
+
     /// Whether a note of this score leads: notes have no names of their own, so only an exact rare word lifts one so high.
     fn leads(&self, text: f32) -> bool {
         self.has_code_word && text >= LEADING_SCORE
     }
 
     /// The scores by words and meaning of the notes that search or the graph found; 0 where only the graph did.
-    fn text_scores(&self, found: &[Hit], near: &HashMap<Uuid, f32>) -> HashMap<Uuid, f32> {
-        let mut scores: HashMap<Uuid, f32> = near.keys().map(|note| (*note, 0.0)).collect();
+    fn text_scores(&self, found: &[Hit], near: &HashMap<Uuid, Near>) -> HashMap<Uuid, Hit> {
+        let unfound = |note: Uuid| Hit {
+            node_id: note,
+            score: 0.0,
+            matched: MatchedBy::Graph,
+        };
+        let mut scores: HashMap<Uuid, Hit> = near.keys().map(|note| (*note, unfound(*note))).collect();
         for hit in found {
             // A note superseded a moment ago may still be in the index, and its successor not yet.
             let Some(note) = self.graph.current(hit.node_id) else {
                 continue;
             };
-            let score = scores.entry(note).or_default();
-            *score = score.max(hit.score);
+            let text = scores.entry(note).or_insert_with(|| unfound(note));
+            if hit.score > text.score {
+                *text = Hit {
+                    node_id: note,
+                    ..*hit
+                };
+            }
         }
         // A note of another domain or time may have arrived since the filter was built.
         let is_barred = |head: &NoteState| self.answered.is_some_and(|answered| answered.bars(head));
@@ -181,7 +266,7 @@ impl Ranking<'_> {
             .into_iter()
             .flat_map(|answered| answered.notes.keys());
         for note in answers {
-            scores.entry(*note).or_default();
+            scores.entry(*note).or_insert_with(|| unfound(*note));
         }
         scores
     }
@@ -228,7 +313,11 @@ impl Ranking<'_> {
         let Some(answered) = self.answered else {
             let score = parts.sum();
             return RankedNote {
-                hit: Hit { node_id, score },
+                hit: Hit {
+                    node_id,
+                    score,
+                    matched: MatchedBy::Words,
+                },
                 parts,
             };
         };
@@ -246,7 +335,11 @@ impl Ranking<'_> {
         }
         let score = parts.sum();
         RankedNote {
-            hit: Hit { node_id, score },
+            hit: Hit {
+                node_id,
+                score,
+                matched: MatchedBy::Words,
+            },
             parts,
         }
     }

@@ -22,14 +22,13 @@ impl Ranking<'_> {
     pub(super) fn explain(
         &self,
         question: &Question,
-        asked: &[Slot],
+        (asked, names): (&[Slot], &[(String, Slot)]),
         reasons: &Reasons,
         ranked: &[RankedNote],
     ) -> (InterpretedQuestion, Vec<NoteWhy>) {
-        let names = self.graph.named_by(question.text(), asked, self.answered);
         let reasons = ranked.iter().map(|ranked| {
             let words = part_of_words(reasons, ranked.hit.node_id);
-            self.why(ranked, asked, &names, words)
+            self.why(ranked, asked, names, words)
         });
         let reasons = reasons.collect();
         let named = names.iter().filter_map(|(text, slot)| {
@@ -114,7 +113,7 @@ impl MemoryGraph {
         names
     }
 
-    fn match_of(&self, text: &str, slot: Slot) -> Option<Match> {
+    pub(super) fn match_of(&self, text: &str, slot: Slot) -> Option<Match> {
         let entity = self.entity_in(slot)?;
         let key = canonical_key(text);
         let is_name = [&*entity.value, entity.name()]

@@ -23,7 +23,9 @@ use crate::domain::memory::note::{Note, truncate_chars};
 use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
 use crate::domain::question::{Intent, Question};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, LEADING_SCORE, Mode, SearchIndex, SearchResults, WorkspaceIndex};
+use crate::search::{
+    Filter, Hit, LEADING_SCORE, Mode, SCORE_FLOOR, SearchIndex, SearchResults, WorkspaceIndex,
+};
 
 /// Maximum number of notes contributed by word and vector search.
 const POOL: usize = 100;
@@ -36,7 +38,7 @@ impl NoteCore {
     /// Searches the notes.
     pub(super) async fn recall_notes(&self, message: RecallNotes) -> Result<NotesFound, DomainError> {
         let memory = self.memory().await?;
-        let scope = message.scope.clone().normal();
+        let scope = message.options.scope.clone().normal();
         let now = clock::now();
         let search = NoteSearch {
             answered: self
@@ -142,6 +144,7 @@ impl NoteCore {
             Some(FoundNote {
                 entities: graph.values(&note.mentions),
                 score: hit.score,
+                matched: hit.matched,
                 note,
                 why,
             })
@@ -193,29 +196,9 @@ type Outcome = (
 
 impl NoteSearch {
     fn run(self) -> Result<Outcome, DomainError> {
-        let RecallNotes {
-            question, k, explain, ..
-        } = &self.message;
+        let RecallNotes { question, k, options } = &self.message;
         let (intent, query) = (question.intent(), question.text());
-        let vector = self.index.embed_query(query);
-        if let Err(error) = &vector {
-            tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
-        }
-        let vector = vector.ok();
-        let filter = Filter {
-            only: self.scope.filter(&self.graph),
-            ..Filter::up_to(Tlp::White)
-        };
-        let (vector, pool) = (vector.as_deref(), POOL.max(*k));
-        let (target, blended) = (&self.target, Mode::Blended);
-        let found = if *explain {
-            target.search_explained(query, vector, blended, &filter, pool)
-        } else {
-            target
-                .search(query, vector, blended, &filter, pool)
-                .map(SearchResults::from)
-        };
-        let SearchResults { hits, reasons, .. } = found.map_err(index_error)?;
+        let SearchResults { hits, reasons, .. } = self.search_index()?;
         let graph = self.graph.read();
         let mut ranking = Ranking {
             graph: &graph,
@@ -227,17 +210,58 @@ impl NoteSearch {
             has_code_word: false,
         };
         let asked = ranking.entities_of(question);
+        let names = graph.named_by(query, &asked, ranking.answered);
         let is_led = hits.first().is_some_and(|hit| hit.score >= LEADING_SCORE);
-        ranking.has_code_word = is_led && ranking.has_unknown_code_word(query, &asked);
+        ranking.has_code_word = is_led && ranking.has_unknown_code_word(query, &names);
         // The notes about a name lead where the text asks, or is hardly more than the name: a sentence that states something
         // is no question about the names in it.
         let near = if question.is_statement() {
             HashMap::new()
         } else {
-            ranking.neighbourhood(&asked)
+            let entities = ranking.asked_entities(&asked, &names);
+            ranking.neighbourhood(&entities, !self.is_look_up())
         };
-        let ranked = ranking.fuse(hits, near, *k);
-        let told = explain.then(|| ranking.explain(question, &asked, &reasons, &ranked));
+        let mut ranked = ranking.fuse(hits, near, *k);
+        let least = options.min_score.unwrap_or(SCORE_FLOOR);
+        ranked.retain(|note| note.hit.score >= least);
+        let told = options
+            .explain
+            .then(|| ranking.explain(question, (&asked, &names), &reasons, &ranked));
         Ok((intent, ranked, told))
+    }
+
+    /// Whether the question consists of identifiers: only notes that have one of them are results.
+    fn is_look_up(&self) -> bool {
+        self.answered.is_none() && !self.message.question.identifiers().is_empty()
+    }
+
+    /// What the index finds.
+    fn search_index(&self) -> Result<SearchResults, DomainError> {
+        let (question, pool) = (&self.message.question, POOL.max(self.message.k));
+        let filter = Filter {
+            only: self.scope.filter(&self.graph),
+            ..Filter::up_to(Tlp::White)
+        };
+        if self.is_look_up() {
+            let found = self
+                .target
+                .find_identifiers(question.identifiers(), &filter, pool);
+            return found.map_err(index_error);
+        }
+        let vector = self.index.embed_query(question.text());
+        if let Err(error) = &vector {
+            tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
+        }
+        let vector = vector.ok();
+        let (vector, blended) = (vector.as_deref(), Mode::Blended);
+        let found = if self.message.options.explain {
+            self.target
+                .search_explained(question.text(), vector, blended, &filter, pool)
+        } else {
+            self.target
+                .search(question.text(), vector, blended, &filter, pool)
+                .map(SearchResults::from)
+        };
+        found.map_err(index_error)
     }
 }

@@ -8,6 +8,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::EntityDraft;
+use crate::domain::why::MatchedBy;
 use crate::store::{NotesWrite, StoredEntity, StoredRelation};
 
 impl NoteCore {
@@ -79,6 +80,7 @@ impl NoteCore {
         Ok(FoundNote {
             entities: memory.graph().values(&note.mentions),
             score: 1.0,
+            matched: MatchedBy::Value,
             note,
             why: None,
         })

@@ -133,11 +133,13 @@ async fn ids(core: &NoteCore, query: &str, domain: Option<&str>) -> Vec<Uuid> {
     let message = RecallNotes {
         question: read(query),
         k: 10,
-        scope: Scope {
-            domain: domain.map(str::to_owned),
-            ..Scope::default()
+        options: RecallOptions {
+            scope: Scope {
+                domain: domain.map(str::to_owned),
+                ..Scope::default()
+            },
+            ..RecallOptions::default()
         },
-        explain: false,
     };
     let found = core.recall_notes(message).await.unwrap();
     found.notes.iter().map(|found| found.note.id).collect()
@@ -274,6 +276,7 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
         let stale = |note: &RememberOutcome, score| Hit {
             node_id: note.note_id,
             score,
+            matched: MatchedBy::Words,
         };
         // The index as it was before the two writes.
         let hits = vec![stale(&told[0], 0.9), stale(&told[1], 0.5)];

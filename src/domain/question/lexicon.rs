@@ -95,6 +95,7 @@ word_lists! {
     Products = "products",
     Units = "units",
     Filler = "filler",
+    LookingUp = "looking up",
     Negating = "negating",
     Excepting = "excepting",
 }

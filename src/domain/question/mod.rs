@@ -9,6 +9,7 @@ mod asking;
 mod dates;
 mod description;
 mod filters;
+mod identifiers;
 mod intent;
 mod interpretation;
 mod kind;
@@ -36,6 +37,7 @@ use crate::domain::node::NodeType;
 
 pub use description::Description;
 pub use filters::QuestionFilters;
+pub use identifiers::AskedIdentifier;
 pub use intent::Intent;
 pub use interpretation::{AskedPeriod, CombinationAsked, NameAsked, QuestionAsked};
 pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
@@ -91,6 +93,7 @@ pub struct Question {
     meant: Option<ModelReading>,
     intent: OnceLock<Intent>,
     filters: OnceLock<QuestionFilters>,
+    identifiers: OnceLock<Vec<AskedIdentifier>>,
 }
 
 impl Question {
@@ -112,6 +115,7 @@ impl Question {
             meant: None,
             intent: OnceLock::new(),
             filters: OnceLock::new(),
+            identifiers: OnceLock::new(),
         }
     }
 
@@ -142,6 +146,12 @@ impl Question {
     pub fn filters(&self) -> &QuestionFilters {
         self.filters
             .get_or_init(|| filters::filters_of(&self.text, &self.words))
+    }
+
+    /// The identifiers that it consists of, if it says nothing else.
+    pub fn identifiers(&self) -> &[AskedIdentifier] {
+        self.identifiers
+            .get_or_init(|| identifiers::identifiers_of(&self.text, &self.words))
     }
 
     /// The words that could be names, longest first.

@@ -104,6 +104,16 @@ impl Params {
         })
     }
 
+    /// A share from 0 to 1, or none if absent.
+    pub fn share(&self, name: &str) -> Result<Option<f32>, DomainError> {
+        let parse = |text: &String| {
+            let share = text.trim().parse::<f32>().ok();
+            let share = share.filter(|share| (0.0..=1.0).contains(share));
+            share.ok_or_else(|| DomainError::invalid(name, "must be a number from 0 to 1"))
+        };
+        self.0.get(name).map(parse).transpose()
+    }
+
     /// A truth value, or `default` if absent.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, DomainError> {
         let Some(text) = self.0.get(name) else {

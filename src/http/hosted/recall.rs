@@ -91,6 +91,13 @@ pub(super) struct Docs;
             description = "Whether to show what was rejected; only for administrators and analysts.",
         ),
         (
+            "min_score" = Option<f32>,
+            Query,
+            minimum = 0,
+            maximum = 1,
+            description = "Lowest score of a result. If absent, what is likely no answer is left out; with 0, nothing is.",
+        ),
+        (
             "explain" = Option<bool>,
             Query,
             description = "Whether to say how the question was understood and why each result was found.",
@@ -125,6 +132,7 @@ async fn search(
         include_rejected,
         narrowing: Narrowing::read(|name| params.raw_value(name))?,
         explain: params.flag("explain", false)?,
+        min_score: params.share("min_score")?,
         by: caller.by,
     };
     let found = state.graph.call(message).await?;
@@ -152,6 +160,13 @@ async fn search(
             Query,
             description = "Whether to show what was rejected; only for administrators and analysts.",
         ),
+        (
+            "min_score" = Option<f32>,
+            Query,
+            minimum = 0,
+            maximum = 1,
+            description = "Lowest score of a result. If absent, what is likely no answer is left out; with 0, nothing is.",
+        ),
         ("explain" = Option<bool>, Query, description = "Whether to say why each result was found."),
     ),
     responses(
@@ -176,6 +191,7 @@ async fn semantic(
         include_rejected: params.flag("include_rejected", false)?,
         narrowing: Narrowing::read(|name| params.raw_value(name))?,
         explain: params.flag("explain", false)?,
+        min_score: params.share("min_score")?,
         by: caller.by,
     };
     let results = state.graph.call(message).await?;

@@ -21,7 +21,7 @@ use super::{LocalState, address_of, guarded_resource};
 use crate::domain::error::DomainError;
 use crate::domain::memory::synthesis::SynthesisFormat;
 use crate::http::body::Body;
-use crate::local::{MemoryError, NewNote, RememberOutcome, Scope};
+use crate::local::{MemoryError, NewNote, RecallOptions, RememberOutcome, Scope};
 
 /// Ingest items per write.
 const ITEMS_PER_WRITE: usize = 10;
@@ -77,13 +77,19 @@ async fn recall(state: web::Data<LocalState>, payload: Body) -> Result<HttpRespo
         since: first,
         until,
         explain,
+        min_score,
     } = body;
     let scope = Scope {
         domain,
         since: first,
         until,
     };
-    let found = state.memory.recall_in(&query, k, scope, explain).await?;
+    let options = RecallOptions {
+        scope,
+        explain,
+        min_score,
+    };
+    let found = state.memory.recall_with(&query, k, options).await?;
     let results: Vec<NoteView<'_>> = found.notes.iter().map(NoteView::from).collect();
     Ok(HttpResponse::Ok().json(RecallAnswer {
         query,

@@ -9,6 +9,7 @@ mod input;
 mod memory;
 mod openapi;
 mod pages;
+mod shares;
 mod streams;
 mod system;
 mod times;

@@ -12,10 +12,11 @@ use crate::search::error::SearchError;
 const MAX_EXAMINED: usize = 100_000;
 
 impl Keywords<'_> {
-    /// The visible nodes that hold this token in name or text; `None` if they are more than `limit`. Hidden nodes don't
+    /// The visible nodes that hold this token in these texts; `None` if they are more than `limit`. Hidden nodes don't
     /// count.
     pub(in crate::search) fn holders(
         &self,
+        texts: TextScope,
         token: &str,
         allowed: &CompiledFilter,
         limit: usize,
@@ -29,7 +30,7 @@ impl Keywords<'_> {
             found.len() <= limit
         };
         let mut left = MAX_EXAMINED;
-        for name in TextScope::Nodes.fields() {
+        for name in texts.fields() {
             for (node, class) in self.fresh.holders(*name, token) {
                 if allowed.row(class, &self.table_entry(node)) && !add(node) {
                     return Ok(None);

@@ -14,10 +14,12 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::phrases::{ExactMatch, NameMatches};
+use super::floor::{Likeness, SCORE_FLOOR};
+use super::phrases::{ExactMatch, NameMatches, TEXT_WORDS};
 use super::votes::Votes;
-use crate::domain::why::Shares;
+use crate::domain::why::{MatchedBy, Shares};
 use crate::search::document::{Hit, KeyKind};
+use crate::search::keyword::query_weight::QueryWeight;
 
 /// Share of the query from which a name is taken as its subject.
 const MAIN_SHARE: f32 = 0.4;
@@ -55,6 +57,7 @@ pub(super) struct Legs<'a> {
     pub(in crate::search) keyword: &'a [(Uuid, f32)],
     pub(in crate::search) vector: &'a [(Uuid, f32)],
     pub(in crate::search) votes: &'a Votes,
+    pub(in crate::search) query_weight: QueryWeight,
 }
 
 /// A node that one of the legs found or the query names.
@@ -69,6 +72,7 @@ struct BlendCandidate {
     own_words: f32,
     /// Weight of the votes.
     votes: f32,
+    likeness: Likeness,
 }
 
 impl BlendCandidate {
@@ -80,7 +84,10 @@ impl BlendCandidate {
 
 /// The candidates of a blended search.
 #[derive(Debug)]
-pub(super) struct Blend(Vec<BlendCandidate>);
+pub(super) struct Blend {
+    candidates: Vec<BlendCandidate>,
+    query_weight: QueryWeight,
+}
 
 /// Fuses the legs, each cut off after `depth`; `cosine` returns the vector score of any node.
 pub(super) fn blend(
@@ -93,6 +100,7 @@ pub(super) fn blend(
         keyword,
         vector,
         votes,
+        query_weight,
     } = *legs;
     let listed = keyword.iter().chain(vector).map(|(node, _)| *node);
     let nodes = candidates(listed.chain(votes.keys().copied()), named);
@@ -107,32 +115,52 @@ pub(super) fn blend(
     let (of_words, of_meaning) = (Spread::of(&words), Spread::of(&meaning));
     let candidate = |(at, &node): (usize, &Uuid)| {
         let score = |scores: &[f32]| scores.get(at).copied().unwrap_or_default();
+        let vote = votes.get(&node);
         BlendCandidate {
             node,
             exact: named.nodes.get(&node).copied().unwrap_or_default(),
             words: of_words.z_score(score(&words)),
             meaning: of_meaning.z_score(score(&meaning)),
             own_words: of_words.z_score(score(&own_words)),
-            votes: votes.get(&node).map_or(0.0, |vote| vote.weight),
+            votes: vote.map_or(0.0, |vote| vote.weight),
+            likeness: Likeness {
+                cosine: Some(score(&meaning).max(vote.map_or(0.0, |vote| vote.alike))),
+                words: score(&own_words).max(vote.map_or(0.0, |vote| vote.best_words)),
+            },
         }
     };
-    Blend(nodes.iter().enumerate().map(candidate).collect())
+    Blend {
+        candidates: nodes.iter().enumerate().map(candidate).collect(),
+        query_weight,
+    }
 }
 
 impl Blend {
     /// The candidates with their final scores, best first.
     pub(super) fn into_hits(self) -> Vec<Hit> {
-        let scored = self.0.iter().map(|one| (one.node, one.exact, one.score()));
-        rank_hits(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
+        let scored = self.candidates.iter().map(|one| ScoredCandidate {
+            node: one.node,
+            exact: one.exact,
+            score: one.score(),
+            likeness: one.likeness,
+        });
+        rank_hits(scored.collect(), self.query_weight, |z| {
+            1.0 / (1.0 + (-z / 2.0).exp())
+        })
     }
 
     /// What each score is made of. A leg gives a candidate what it has over the candidate that the leg likes least, so
     /// that no part is negative and the parts of two candidates differ by what their scores do. Where all are alike, the
     /// legs that list the candidate have equal parts.
     pub(in crate::search) fn shares(&self, legs: &Legs<'_>) -> HashMap<Uuid, Shares> {
-        let least = |of: fn(&BlendCandidate) -> f32| self.0.iter().map(of).fold(f32::INFINITY, f32::min);
+        let least =
+            |of: fn(&BlendCandidate) -> f32| self.candidates.iter().map(of).fold(f32::INFINITY, f32::min);
         let (least_words, least_meaning) = (least(|one| one.own_words), least(|one| one.meaning));
-        let best = self.0.iter().map(BlendCandidate::score).fold(0.0, f32::max);
+        let best = self
+            .candidates
+            .iter()
+            .map(BlendCandidate::score)
+            .fold(0.0, f32::max);
         let lists = |list: &[(Uuid, f32)]| list.iter().map(|(node, _)| *node).collect::<HashSet<Uuid>>();
         let (by_words, by_meaning) = (lists(legs.keyword), lists(legs.vector));
         let part = |listed: bool| if listed { 1.0 } else { 0.0 };
@@ -155,20 +183,31 @@ impl Blend {
                 )
             })
         };
-        self.0.iter().map(|one| (one.node, shares(one))).collect()
+        self.candidates
+            .iter()
+            .map(|one| (one.node, shares(one)))
+            .collect()
     }
 }
 
 /// The keyword list alone, plus the nodes that the query names.
-pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &NameMatches) -> Vec<Hit> {
+pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &NameMatches, weight: QueryWeight) -> Vec<Hit> {
     let listed: HashMap<Uuid, f32> = keyword.iter().copied().collect();
     let scored = candidates(keyword.iter().map(|(node, _)| *node), named)
         .into_iter()
         .map(|node| {
-            let exact = named.nodes.get(&node).copied().unwrap_or_default();
-            (node, exact, listed.get(&node).copied().unwrap_or(0.0))
+            let score = listed.get(&node).copied().unwrap_or(0.0);
+            ScoredCandidate {
+                node,
+                exact: named.nodes.get(&node).copied().unwrap_or_default(),
+                score,
+                likeness: Likeness {
+                    cosine: None,
+                    words: score,
+                },
+            }
         });
-    rank_hits(scored.collect(), |score| score / (score + HALF_BM25))
+    rank_hits(scored.collect(), weight, |score| score / (score + HALF_BM25))
 }
 
 /// Every listed or named node once, in a fixed order.
@@ -179,28 +218,63 @@ fn candidates(listed: impl Iterator<Item = Uuid>, named: &NameMatches) -> Vec<Uu
     nodes
 }
 
-/// Sorts by band, then score, then id, and maps the result into 0..1.
-fn rank_hits(mut scored: Vec<(Uuid, ExactMatch, f32)>, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
-    let best = scored.iter().map(|(.., score)| *score).fold(0.0, f32::max);
-    for (_, exact, score) in &mut scored {
-        if exact.share > 0.0 {
-            *score = score.max(best * NAMED_FLOOR);
+/// A candidate before its score is mapped into a band.
+#[derive(Debug, Clone, Copy)]
+struct ScoredCandidate {
+    node: Uuid,
+    exact: ExactMatch,
+    score: f32,
+    likeness: Likeness,
+}
+
+impl ScoredCandidate {
+    fn is_answer(&self, query: QueryWeight) -> bool {
+        self.exact.share > 0.0 || self.likeness.is_answer(query)
+    }
+
+    fn matched(&self, query: QueryWeight) -> MatchedBy {
+        let phrase = || self.exact.phrase.map(|phrase| phrase.kind);
+        match self.exact.whole.or_else(phrase) {
+            Some(kind) => kind.into(),
+            None if self.exact.share > 0.0 => MatchedBy::Words,
+            None => self.likeness.matched(query),
         }
     }
-    scored.sort_unstable_by(|(node, exact, score), (other, other_exact, other_score)| {
-        let by_band = band(*other_exact).0.total_cmp(&band(*exact).0);
+}
+
+/// Sorts by band, then score, then id, and maps the result into 0..1: above the floor down to the last candidate that is
+/// likely an answer, below it behind that.
+fn rank_hits(mut scored: Vec<ScoredCandidate>, query: QueryWeight, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
+    let best = scored.iter().map(|one| one.score).fold(0.0, f32::max);
+    for one in scored.iter_mut().filter(|one| one.exact.share > 0.0) {
+        one.score = one.score.max(best * NAMED_FLOOR);
+    }
+    scored.sort_unstable_by(|one, other| {
+        let by_band = band(other.exact).0.total_cmp(&band(one.exact).0);
         by_band
-            .then_with(|| other_score.total_cmp(score))
-            .then_with(|| node.cmp(other))
+            .then_with(|| other.score.total_cmp(&one.score))
+            .then_with(|| one.node.cmp(&other.node))
     });
-    let hit = |(node_id, exact, score): (Uuid, ExactMatch, f32)| {
-        let (low, width) = band(exact);
+    let last = scored.iter().rposition(|one| one.is_answer(query));
+    // What a long text asks for is told less by any one result: if one is an answer, all may be.
+    let answers = match last {
+        Some(_) if query.words >= TEXT_WORDS => scored.len(),
+        Some(last) => last + 1,
+        None => 0,
+    };
+    let hit = |(at, one): (usize, ScoredCandidate)| {
+        let (low, width) = match band(one.exact) {
+            (0.0, _) if at >= answers => (0.0, SCORE_FLOOR),
+            (0.0, width) => (SCORE_FLOOR, width - SCORE_FLOOR),
+            named => named,
+        };
         Hit {
-            node_id,
-            score: low + width * unit(score).clamp(0.0, 1.0),
+            node_id: one.node,
+            score: low + width * unit(one.score).clamp(0.0, 1.0),
+            matched: one.matched(query),
         }
     };
-    scored.into_iter().map(hit).collect()
+    scored.into_iter().enumerate().map(hit).collect()
 }
 
 /// The score of every node in one leg. A node missing from the list gets the score from `known`, or else the lowest
@@ -271,6 +345,12 @@ mod tests {
             keyword,
             vector,
             votes,
+            query_weight: QueryWeight {
+                words: 3,
+                most: 30.0,
+                known: 30.0,
+                nodes: 1000,
+            },
         }
     }
 
@@ -312,6 +392,7 @@ mod tests {
             weight: 0.3,
             words: 9.0,
             passages: vec![(id(99), 0.3)],
+            ..Vote::default()
         };
         let votes = Votes::from([(id(40), vote)]);
         let legs = legs(&[], &vector, &votes);
@@ -368,6 +449,7 @@ mod tests {
             weight: 0.5,
             words: 0.0,
             passages: vec![(id(9), 0.5)],
+            ..Vote::default()
         };
         let votes = Votes::from([(id(4), vote)]);
         let mut named = NameMatches::default();

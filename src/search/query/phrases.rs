@@ -24,7 +24,7 @@ const MAX_WORDS: usize = 64;
 const MIN_PREFIX: usize = 8;
 const MAX_COMPLETIONS: usize = 100;
 /// Number of words (without stop words) from which a query counts as a text, whose names may be mentions.
-pub(super) const TEXT_WORDS: usize = 10;
+pub(in crate::search) const TEXT_WORDS: usize = 10;
 /// Share of a query that an exact rare word counts as at least, and what each further one adds: enough for a main name.
 const RARE_SHARE: f32 = 0.6;
 const NEXT_RARE_SHARE: f32 = 0.1;
@@ -70,9 +70,18 @@ impl NameMatches {
     }
 }
 
-/// The words of a text that are searched for phrases.
+/// The words of a text that are searched for phrases. One that is repeated at once says nothing more.
 pub(in crate::search) fn phrase_words(refanged: &str) -> Vec<&str> {
-    words(refanged).take(MAX_WORDS).collect()
+    let mut distinct: Vec<&str> = Vec::new();
+    for word in words(refanged) {
+        if distinct.len() == MAX_WORDS {
+            break;
+        }
+        if distinct.last() != Some(&word) {
+            distinct.push(word);
+        }
+    }
+    distinct
 }
 
 /// Finds the visible nodes that a query names.
@@ -187,25 +196,7 @@ impl NameMatches {
         allowed: &CompiledFilter,
         keywords: &Keywords<'_>,
     ) -> Result<(), SearchError> {
-        let mut found = Vec::new();
-        if let Some(host) = host(word) {
-            found.extend(
-                keywords
-                    .with_key(host, allowed)?
-                    .into_iter()
-                    .map(|found| found.node),
-            );
-        }
-        if is_hash_beginning(word) {
-            found.extend(keywords.with_prefix(&canonical_key(word), allowed, MAX_COMPLETIONS)?);
-        }
-        if Uuid::try_parse(word).is_ok() {
-            for row in &STIX_TYPES {
-                let carriers = keywords.with_key(&format!("{}--{word}", row.stix), allowed)?;
-                found.extend(carriers.into_iter().map(|found| found.node));
-            }
-        }
-        for node in found {
+        for node in part_holders(word, allowed, keywords)? {
             let exact = self.nodes.entry(node).or_default();
             exact.share = exact.share.max(share);
             exact.phrase.get_or_insert(Phrase {
@@ -216,6 +207,29 @@ impl NameMatches {
         }
         Ok(())
     }
+}
+
+/// The nodes that have what a word contains, starts or ends: the host of a URL, the prefix of a hash, the UUID of a STIX id.
+pub(super) fn part_holders(
+    word: &str,
+    allowed: &CompiledFilter,
+    keywords: &Keywords<'_>,
+) -> Result<Vec<Uuid>, SearchError> {
+    let mut found = Vec::new();
+    if let Some(host) = host(word) {
+        let carriers = keywords.with_key(host, allowed)?;
+        found.extend(carriers.into_iter().map(|found| found.node));
+    }
+    if is_hash_beginning(word) {
+        found.extend(keywords.with_prefix(&canonical_key(word), allowed, MAX_COMPLETIONS)?);
+    }
+    if Uuid::try_parse(word).is_ok() {
+        for row in &STIX_TYPES {
+            let carriers = keywords.with_key(&format!("{}--{word}", row.stix), allowed)?;
+            found.extend(carriers.into_iter().map(|found| found.node));
+        }
+    }
+    Ok(found)
 }
 
 /// Stop words have no weight in a phrase's share of the query.

@@ -13,7 +13,7 @@ use super::phrases::TEXT_WORDS;
 use crate::domain::question::is_statement;
 use crate::search::document::CompiledFilter;
 use crate::search::error::SearchError;
-use crate::search::keyword::Keywords;
+use crate::search::keyword::{Keywords, TextScope};
 use crate::search::text;
 use crate::search::text::analyzer::tokenize;
 use crate::search::text::vocabulary::{is_foreign, is_ordinary};
@@ -100,11 +100,11 @@ fn rare_holders(
         return Ok(None);
     };
     let Some(widest) = allowed.widest() else {
-        let holders = keywords.holders(&token, allowed, FEW)?;
+        let holders = keywords.holders(TextScope::Nodes, &token, allowed, FEW)?;
         return Ok(holders.filter(|holders| !holders.is_empty()));
     };
-    match keywords.holders(&token, widest, FEW)? {
-        Some(all) if !all.is_empty() => keywords.holders(&token, allowed, FEW),
+    match keywords.holders(TextScope::Nodes, &token, widest, FEW)? {
+        Some(all) if !all.is_empty() => keywords.holders(TextScope::Nodes, &token, allowed, FEW),
         Some(_) | None => Ok(None),
     }
 }

@@ -82,6 +82,9 @@ pub struct Vote {
     pub weight: f32,
     /// The highest keyword score of one of the passages, as far as it counts.
     pub words: f32,
+    /// The highest cosine of one of the passages, and the highest keyword score, whatever they count.
+    pub alike: f32,
+    pub best_words: f32,
     /// The passages, strongest first, and their shares of all that they say together: by weight and by words alike.
     pub passages: Vec<(Uuid, f32)>,
 }
@@ -91,6 +94,8 @@ struct PassageVote {
     passage: Uuid,
     weight: f32,
     words: f32,
+    alike: f32,
+    best_words: f32,
 }
 
 /// The votes for each node.
@@ -108,7 +113,8 @@ pub(super) fn count(
     let mut said: HashMap<Uuid, Vec<PassageVote>> = HashMap::new();
     let by_words: HashMap<Uuid, f32> = words.iter().copied().collect();
     for (passage, weight) in weights(words, near) {
-        let resemblance = resemblance(cosine(passage));
+        let alike = cosine(passage);
+        let resemblance = resemblance(alike);
         let score = by_words.get(&passage).copied().unwrap_or(0.0);
         let Some(ends) = voters.table.ends(passage) else {
             continue;
@@ -123,6 +129,8 @@ pub(super) fn count(
                     passage,
                     weight: weight * resemblance * share,
                     words: score * share,
+                    alike: alike.unwrap_or(0.0),
+                    best_words: score,
                 });
             }
         }
@@ -166,6 +174,8 @@ impl Vote {
                 .then_with(|| a.passage.cmp(&b.passage))
         });
         said.truncate(MAX_PASSAGES);
+        let most = |of: fn(&PassageVote) -> f32| said.iter().map(of).fold(0.0, f32::max);
+        let (alike, best_words) = (most(|said| said.alike), most(|said| said.best_words));
         let mut part = 1.0;
         for said in &mut said {
             said.weight *= part;
@@ -182,6 +192,8 @@ impl Vote {
         Vote {
             weight,
             words: said.iter().map(|said| said.words).fold(0.0, f32::max),
+            alike,
+            best_words,
             passages: passages.collect(),
         }
     }
@@ -198,6 +210,8 @@ mod tests {
                 passage: Uuid::new_v4(),
                 weight: *weight,
                 words: 0.0,
+                alike: 0.0,
+                best_words: 0.0,
             };
             Vote::of(weights.iter().map(said).collect())
         };
@@ -211,6 +225,8 @@ mod tests {
             passage: Uuid::from_u128(number),
             weight,
             words,
+            alike: 0.0,
+            best_words: 0.0,
         };
         let vote = Vote::of(vec![said(1, 0.2, 4.0), said(2, 0.9, 1.0), said(3, 0.5, 0.0)]);
         let order: Vec<u128> = vote
@@ -233,6 +249,8 @@ mod tests {
             passage: Uuid::from_u128(number),
             weight: 1.0 / number as f32,
             words: number as f32,
+            alike: 0.0,
+            best_words: 0.0,
         };
         let vote = Vote::of((1..=20).map(said).collect());
         assert_eq!(vote.passages.len(), MAX_PASSAGES);

@@ -30,12 +30,29 @@ const NOTES: &[&str] = &[
     "M0937 mitigates T0800.",
 ];
 
+/// All notes that are alike in any way.
+async fn asked_for_all(core: &NoteCore, query: &str, scope: Scope, k: usize) -> NotesFound {
+    let message = RecallNotes {
+        question: read(query),
+        k,
+        options: RecallOptions {
+            scope,
+            explain: true,
+            min_score: Some(0.0),
+        },
+    };
+    core.recall_notes(message).await.unwrap()
+}
+
 async fn asked(core: &NoteCore, query: &str, scope: Scope, k: usize) -> NotesFound {
     let message = RecallNotes {
         question: read(query),
         k,
-        scope,
-        explain: true,
+        options: RecallOptions {
+            scope,
+            explain: true,
+            ..RecallOptions::default()
+        },
     };
     core.recall_notes(message).await.unwrap()
 }
@@ -277,8 +294,7 @@ fn a_question_that_names_nothing_relational_has_the_scores_of_search_and_neighbo
             let plain = RecallNotes {
                 question: read(question),
                 k: 10,
-                scope: Scope::default(),
-                explain: false,
+                options: RecallOptions::default(),
             };
             let plain = core.recall_notes(plain).await.unwrap();
             let scores = |notes: &[FoundNote]| -> Vec<(Uuid, f32)> {
@@ -348,7 +364,7 @@ fn notes_of_a_time_fill_the_answer() {
             "Sandworm",
             "unrelated words",
         ] {
-            let found = asked(&core, question, scope.clone(), 11).await;
+            let found = asked_for_all(&core, question, scope.clone(), 11).await;
             let mut ids: Vec<Uuid> = found.notes.iter().map(|found| found.note.id).collect();
             let mut expected: Vec<Uuid> = notes[10..=20].iter().map(|note| note.id).collect();
             ids.sort_unstable();
@@ -464,8 +480,10 @@ fn what_a_language_model_read_is_answered_from_the_graph() {
                         .with_model_reading(meant),
                 ),
                 k: 10,
-                scope: Scope::default(),
-                explain: true,
+                options: RecallOptions {
+                    explain: true,
+                    ..RecallOptions::default()
+                },
             };
             core.recall_notes(message).await.unwrap()
         };

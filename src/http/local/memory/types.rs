@@ -13,6 +13,7 @@ use crate::domain::memory::note::{DEFAULT_DOMAIN, NoteStatus, context, truncate_
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::why::{InterpretedQuestion, NamedEntity, NoteWhy};
 use crate::domain::question::{AskedPeriod, CombinationAsked, Kind};
+use crate::domain::why::MatchedBy;
 use crate::http::local::error::Issue;
 use crate::http::local::validate::{Fields, is_no_entry};
 use crate::local::{FoundNote, NewNote, RememberOutcome};
@@ -47,6 +48,8 @@ pub(in crate::http::local) struct RecallBody {
     pub until: Option<DateTime<Utc>>,
     /// Whether to tell why each note was found and how the question was understood.
     pub explain: bool,
+    /// Lowest score of a note. If absent, what is likely no answer is left out; with 0, nothing is.
+    pub min_score: Option<f32>,
 }
 
 impl RecallBody {
@@ -59,6 +62,7 @@ impl RecallBody {
             since,
             until,
             explain: fields.flag_or("explain", false),
+            min_score: fields.share("min_score"),
         }
     }
 }
@@ -215,6 +219,11 @@ pub(super) struct NoteView<'a> {
     entities: &'a [String],
     /// The first sentence, cut after 150 characters.
     context: String,
+    /// 0 to 1, falling with rank.
+    #[schema(minimum = 0, maximum = 1)]
+    score: f32,
+    /// What made it a result, the strongest if there are several.
+    matched: MatchedBy,
     /// Why it was found; only with `explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a NoteWhy>,
@@ -233,6 +242,8 @@ impl<'a> From<&'a FoundNote> for NoteView<'a> {
             created_at: time(note.created_at),
             entities: found.entities.get(..shown).unwrap_or_default(),
             context: context(&note.content),
+            score: found.score,
+            matched: found.matched,
             why: found.why.as_ref(),
         }
     }
@@ -250,6 +261,7 @@ fn time(at: DateTime<Utc>) -> String {
         "id": "0197f3a0-5a58-7c11-8a55-0f6f3f4f6a10", "content": "APT28 used X-Agent against 203.0.113.7.",
         "domain": "cti", "tier": "b", "confidence": 0.8, "created_at": "2026-01-02T03:04:05.678901Z",
         "entities": ["apt28", "x-agent", "203.0.113.7"], "context": "APT28 used X-Agent against 203",
+        "score": 0.87, "matched": "name",
     }],
 }))]
 pub(super) struct RecallAnswer<'a> {
