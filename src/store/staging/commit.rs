@@ -17,7 +17,7 @@ use crate::domain::staging::{CommitResult, StagedStatus};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
-use crate::store::drafts::{DraftsIngestOutcome, DraftsWrite, write_drafts};
+use crate::store::drafts::{Corrections, DraftsIngestOutcome, DraftsWrite, write_drafts};
 use crate::store::rows::{key, parse, record};
 
 /// Maximum number of discarded identities a batch remembers.
@@ -203,6 +203,7 @@ impl Commit<'_> {
             merges: &plan.merges,
             highest: self.highest,
             evidence_only: &plan.evidence_only,
+            corrections: &Corrections::default(),
             after: self.after,
             now: self.now,
         };
