@@ -15,6 +15,7 @@ mod export;
 mod export_gate;
 mod hits;
 mod ingest;
+mod joins;
 mod matching;
 mod question;
 mod recall;

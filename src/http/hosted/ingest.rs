@@ -36,6 +36,8 @@ struct StixResults {
     result: IngestResult,
     /// Objects whose marking was defined by this bundle.
     remarked: u64,
+    /// Relationships that wait for an end that has not come yet. They count among the skipped ones, too.
+    waiting: u64,
     #[schema(example = json!([]))]
     warnings: Vec<String>,
     #[serde(flatten)]
@@ -114,6 +116,7 @@ async fn stix(
     Ok(created_response(StixResults {
         result: done.result,
         remarked: done.remarked,
+        waiting: done.waiting,
         warnings: done.warnings,
         not_taken: done.skipped.by_type.into(),
         skipped_objects: done.skipped.objects,

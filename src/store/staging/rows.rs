@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
@@ -219,8 +220,13 @@ impl PartRow {
         tlp_rank: i64,
     ) -> Result<EvidenceDraft, DomainError> {
         let id = key(&self.id)?.to_string();
+        let source = session.unwrap_or(&self.source_type).to_owned();
+        let original: JsonText = unpack(&self.source)?.into();
+        let digest = hex::encode(Sha256::digest(original.text()));
+        let level = tlp(tlp_rank)?;
         Ok(EvidenceDraft {
-            identity: identity(["staged", &id]),
+            // The same text of the same source at the same marking is one record, however often it is sent.
+            identity: identity(["staged text", &self.source_type, &source, level.as_str(), &digest]),
             kind: "staged",
             ext_id: Some(id),
             title: format!(
@@ -228,9 +234,9 @@ impl PartRow {
                 self.source_type,
                 self.created_at.format("%Y-%m-%d %H:%M")
             ),
-            source: session.unwrap_or(&self.source_type).to_owned(),
-            tlp: tlp(tlp_rank)?,
-            raw: unpack(&self.source)?.into(),
+            source,
+            tlp: level,
+            raw: original,
         })
     }
 
