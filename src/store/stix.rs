@@ -170,7 +170,11 @@ impl Ingest<'_> {
         origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<StixIngestOutcome, StoreError> {
-        self.own = plan.nodes.iter().map(|node| self.first_id(&node.stix_id)).collect();
+        self.own = plan
+            .nodes
+            .iter()
+            .map(|node| self.first_id(&node.stix_id))
+            .collect();
         // In chunks: the rows of a large bundle would take as much memory again.
         for nodes in plan.nodes.chunks(CHUNK) {
             self.nodes(nodes, plan.default_tlp).await?;

@@ -83,7 +83,10 @@ fn look_up(
     let new: Vec<(usize, &StixNode)> = piece.filter(|(_, node)| is_new(&node.stix_id)).collect();
     let mut objects: Vec<&str> = new.iter().map(|(_, node)| node.stix_id.as_str()).collect();
     if first == 0 {
-        let ends = plan.relationships.iter().flat_map(|edge| [&edge.source_ref, &edge.target_ref]);
+        let ends = plan
+            .relationships
+            .iter()
+            .flat_map(|edge| [&edge.source_ref, &edge.target_ref]);
         let ends: HashSet<&str> = ends.map(String::as_str).filter(|end| is_new(end)).collect();
         objects.extend(ends);
     }
@@ -98,18 +101,29 @@ fn look_up(
         }
     }
     let named: HashSet<&str> = by_id.keys().filter_map(|at| objects.get(*at).copied()).collect();
-    let new = new.into_iter().filter(|(_, node)| !named.contains(node.stix_id.as_str()));
+    let new = new
+        .into_iter()
+        .filter(|(_, node)| !named.contains(node.stix_id.as_str()));
     let keys: Vec<(usize, String)> = new
         .flat_map(|(place, node)| keys_of(node).into_iter().map(move |key| (place, key)))
         .collect();
     let texts: Vec<&str> = keys.iter().map(|(_, key)| key.as_str()).collect();
-    for hit in index.lookup(&texts, &Filter::up_to(highest)).map_err(index_error)? {
+    for hit in index
+        .lookup(&texts, &Filter::up_to(highest))
+        .map_err(index_error)?
+    {
         if let Some((place, _)) = keys.get(hit.key) {
-            found.by_key.entry(*place).or_default().push((hit.node_id, hit.kind));
+            found
+                .by_key
+                .entry(*place)
+                .or_default()
+                .push((hit.node_id, hit.kind));
         }
     }
     let by_id = by_id.into_iter();
-    found.by_id = by_id.filter_map(|(at, rows)| Some(((*objects.get(at)?).to_owned(), rows))).collect();
+    found.by_id = by_id
+        .filter_map(|(at, rows)| Some(((*objects.get(at)?).to_owned(), rows)))
+        .collect();
     Ok(found)
 }
 
@@ -125,12 +139,22 @@ fn keys_of(node: &StixNode) -> Vec<String> {
     let properties = properties_of(node);
     if node.node_type == NodeType::Ioc {
         let identities = value_identities(&properties);
-        let values = identities.iter().filter_map(|identity| value_of_identity(identity));
+        let values = identities
+            .iter()
+            .filter_map(|identity| value_of_identity(identity));
         return values.take(MAX_KEYS).map(str::to_owned).collect();
     }
     let mut keys = vec![node.name.clone()];
-    keys.extend(strings(properties.get("external_ids")).take(MAX_KEYS).map(str::to_owned));
-    keys.extend(known_names(node.node_type, &node.name).into_iter().map(str::to_owned));
+    keys.extend(
+        strings(properties.get("external_ids"))
+            .take(MAX_KEYS)
+            .map(str::to_owned),
+    );
+    keys.extend(
+        known_names(node.node_type, &node.name)
+            .into_iter()
+            .map(str::to_owned),
+    );
     keys
 }
 
@@ -138,7 +162,9 @@ fn keys_of(node: &StixNode) -> Vec<String> {
 fn earlier_joins(ids: WorkspaceIds, found: &FoundNodes, nodes: &HashMap<Uuid, StoredNode>) -> Joins {
     let mut joins = Joins::new();
     for (object, rows) in &found.by_id {
-        let beside: HashSet<Uuid> = Place::beside().map(|place| ids.node(&place.name(object))).collect();
+        let beside: HashSet<Uuid> = Place::beside()
+            .map(|place| ids.node(&place.name(object)))
+            .collect();
         let is_joined = |id: &&Uuid| {
             let stored = nodes.get(*id).map(|stored| &stored.node.properties);
             let stix_id = stored.and_then(|properties| properties.get("stix_id")?.as_str());
@@ -162,7 +188,9 @@ fn add_new(
 ) {
     let mut wanted: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
     for (place, hits) in &found.by_key {
-        let Some(object) = plan.nodes.get(*place) else { continue };
+        let Some(object) = plan.nodes.get(*place) else {
+            continue;
+        };
         if let Some(row) = node_of(object, hits, nodes, highest) {
             wanted.entry(row).or_default().push(ids.node(&object.stix_id));
         }
@@ -194,15 +222,17 @@ fn node_of(
         }
     }
     let is_stix = |id: &Uuid| {
-        nodes
-            .get(id)
-            .is_none_or(|stored| stored.stix_evidence.is_some() || stored.node.properties.contains_key("stix_id"))
+        nodes.get(id).is_none_or(|stored| {
+            stored.stix_evidence.is_some() || stored.node.properties.contains_key("stix_id")
+        })
     };
     if object.node_type == NodeType::Ioc {
         // Indicators of one value are about the same thing, so those of other objects are in nobody's way.
         let wanted = value_identities(&properties_of(object));
         carriers.retain(|(id, _)| {
-            let known = nodes.get(id).map(|stored| value_identities(&stored.node.properties));
+            let known = nodes
+                .get(id)
+                .map(|stored| value_identities(&stored.node.properties));
             !is_stix(id) && known.is_some_and(|known| !known.is_disjoint(&wanted))
         });
     }

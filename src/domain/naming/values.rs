@@ -75,3 +75,6 @@ fn normal_value(observed: &ObservedValue<'_>) -> String {
         _ => observed.value.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -42,7 +42,9 @@ pub fn has_capitals(id: &str) -> bool {
 pub fn write_ids_in_lower_case(object: &mut Map<String, Value>) {
     for (key, value) in object {
         match value {
-            Value::String(id) if (key == "id" || is_ref_key(key)) && has_capitals(id) => id.make_ascii_lowercase(),
+            Value::String(id) if (key == "id" || is_ref_key(key)) && has_capitals(id) => {
+                id.make_ascii_lowercase()
+            }
             Value::Array(items) if key.ends_with("_refs") => {
                 for item in items {
                     if let Value::String(id) = item

@@ -11,9 +11,7 @@ use serde_json::{Map, Value};
 
 use super::complete;
 use super::marking::{self, DefinitionLevel, Markings};
-use super::object::{
-    has_capitals, modified_of, text, type_of_id, visit_refs, write_ids_in_lower_case,
-};
+use super::object::{has_capitals, modified_of, text, type_of_id, visit_refs, write_ids_in_lower_case};
 use super::schema::StixValidator;
 use crate::domain::tlp::Tlp;
 

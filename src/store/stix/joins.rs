@@ -32,9 +32,10 @@ impl Ingest<'_> {
         &mut self,
         node: &StixNode,
         known: &ExistingNode,
-        (level, default_tlp): (Tlp, Tlp),
+        default_tlp: Tlp,
         writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
+        let level = node.tlp;
         let query = "SELECT * FROM $ids WHERE ws = $ws";
         let found: Vec<NodeRow> = self.tx.find(self.ws, query, vec![known.id.clone()]).await?;
         let old = found.into_iter().next().ok_or(DomainError::NotFound("node"))?;
@@ -49,7 +50,8 @@ impl Ingest<'_> {
                 row.description.clone_from(&old.description);
             }
             let said: Map<String, Value> = serde_json::from_str(&old.properties).map_err(corrupt)?;
-            let mut properties: Map<String, Value> = serde_json::from_str(&row.properties).map_err(corrupt)?;
+            let mut properties: Map<String, Value> =
+                serde_json::from_str(&row.properties).map_err(corrupt)?;
             take_over(&said, (&old.name, &row.name), &mut properties);
             row.properties = Value::Object(properties).to_string();
         } else {

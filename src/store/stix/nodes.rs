@@ -63,6 +63,12 @@ impl Ingest<'_> {
                     level,
                     is_unseen,
                 } => {
+                    // What another source made is no version of the object, so it decides nothing about its marking.
+                    if row.stix_evidence.is_none() {
+                        self.done.result.nodes_updated += 1;
+                        self.join_node(node, &row, default_tlp, &mut writes).await?;
+                        continue;
+                    }
                     if is_unseen {
                         self.done.result.nodes_created += 1;
                     } else {
@@ -70,11 +76,6 @@ impl Ingest<'_> {
                         let is_silent = node.stated.is_none() && node.held_by.is_empty();
                         let version = silent_version(row.level()?, node.tlp, level, is_silent);
                         self.done.silent.note(&node.stix_id, version);
-                    }
-                    if row.stix_evidence.is_none() {
-                        self.join_node(node, &row, (level, default_tlp), &mut writes)
-                            .await?;
-                        continue;
                     }
                     self.newer_node(node, row, level, default_tlp, &mut writes)?;
                 }

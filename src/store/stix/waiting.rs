@@ -91,7 +91,11 @@ impl Ingest<'_> {
             return Ok((NO_END, false));
         }
         let rank = i64::from(edge.tlp.rank());
-        let is_full = self.waiting_counts().await?.get(&rank).is_some_and(|number| *number >= MOST);
+        let is_full = self
+            .waiting_counts()
+            .await?
+            .get(&rank)
+            .is_some_and(|number| *number >= MOST);
         Ok(if is_full { (FULL, false) } else { (WAITS, true) })
     }
 
@@ -100,7 +104,9 @@ impl Ingest<'_> {
         if let Some(counts) = &self.waiting {
             return Ok(counts.clone());
         }
-        let ids = Tlp::ALL.into_iter().map(|level| self.count_row(i64::from(level.rank())));
+        let ids = Tlp::ALL
+            .into_iter()
+            .map(|level| self.count_row(i64::from(level.rank())));
         let query = "SELECT * FROM $ids WHERE ws = $ws";
         let rows: Vec<CountRow> = self.tx.find(self.ws, query, ids.collect()).await?;
         let counts: WaitingCounts = rows.into_iter().map(|row| (row.tlp_rank, row.number)).collect();
@@ -141,16 +147,22 @@ impl Ingest<'_> {
         };
         let rows: Vec<WaitingRow> = rows.into_iter().filter(is_newer).collect();
         let is_replaced = |row: &&WaitingRow| known.iter().any(|known| known.id == row.id);
-        let replaced: Vec<RecordId> = rows.iter().filter(is_replaced).map(|row| row.id.clone()).collect();
+        let replaced: Vec<RecordId> = rows
+            .iter()
+            .filter(is_replaced)
+            .map(|row| row.id.clone())
+            .collect();
         let mut more = WaitingCounts::new();
         for row in rows.iter().filter(|row| !is_replaced(row)) {
             *more.entry(row.tlp_rank).or_default() += 1;
         }
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
-        let awaited = rows.iter().map(|row| match ends.contains_key(row.source_ref.as_str()) {
-            true => row.target_ref.clone(),
-            false => row.source_ref.clone(),
-        });
+        let awaited = rows
+            .iter()
+            .map(|row| match ends.contains_key(row.source_ref.as_str()) {
+                true => row.target_ref.clone(),
+                false => row.source_ref.clone(),
+            });
         self.note_awaited(awaited.collect()).await?;
         self.tx
             .write("INSERT INTO stix_waiting $rows RETURN NONE", rows)

@@ -17,9 +17,21 @@ const VALUES: [(&str, &str, &str); 10] = [
         "198.51.100.131|8443",
     ),
     ("[ipv6-addr:value = '2001:DB8:0::42']", "ip-src", "2001:db8::42"),
-    ("[ipv4-addr:value ISSUBSET '198.51.100.0/24']", "ip-dst", "198.51.100.0/24"),
-    ("[domain-name:value IN ('a.heron-case.com', 'B.heron-case.com')]", "hostname", "b.heron-case.com"),
-    ("[url:value = 'HTTP://heron-case.com/A']", "url", "http://heron-case.com/A"),
+    (
+        "[ipv4-addr:value ISSUBSET '198.51.100.0/24']",
+        "ip-dst",
+        "198.51.100.0/24",
+    ),
+    (
+        "[domain-name:value IN ('a.heron-case.com', 'B.heron-case.com')]",
+        "hostname",
+        "b.heron-case.com",
+    ),
+    (
+        "[url:value = 'HTTP://heron-case.com/A']",
+        "url",
+        "http://heron-case.com/A",
+    ),
     (
         "[file:hashes.'SHA-256' = '730F7D03509CCE2DDAED4203D62BAAC9B68D92824A9BAFBE14C0214C82BF7FB4'] \
          FOLLOWEDBY [email-addr:value = 'kit@heron-case.com']",
@@ -92,7 +104,9 @@ fn a_hidden_indicator_takes_no_value_in() {
         let indicator = stix::with(object("indicator", "Alert 4711"), pattern);
         client.ingest(json!([indicator])).await;
         let misp = event(json!([attribute("ip-dst", "198.51.100.130")]), 1_700_000_000);
-        client.settings(json!({"tlp_ceiling": "TLP:GREEN", "elevated_clearance": false})).await;
+        client
+            .settings(json!({"tlp_ceiling": "TLP:GREEN", "elevated_clearance": false}))
+            .await;
         let results = client.send_in("misp", &misp).await;
         assert_eq!(counts(&results), [1, 0, 1]);
         client.one("198.51.100.130").await;
@@ -104,7 +118,11 @@ fn a_hidden_indicator_takes_no_value_in() {
 fn a_name_is_one_node_in_either_order() {
     run(async {
         let app = TestApp::shared().await;
-        for (stix_type, node_type) in [("intrusion-set", "actor"), ("malware", "tool"), ("attack-pattern", "attck")] {
+        for (stix_type, node_type) in [
+            ("intrusion-set", "actor"),
+            ("malware", "tool"),
+            ("attack-pattern", "attck"),
+        ] {
             let entry = json!({"nodes": [{"name": "grey heron", "node_type": node_type, "tlp": "TLP:GREEN",
                 "description": "Seen at the weir.", "properties": {"aliases": ["Weirwader"]}}]});
             let sent = object(stix_type, "Grey Heron");
@@ -120,7 +138,11 @@ fn a_name_is_one_node_in_either_order() {
                 let found = client.nodes_of("Grey Heron").await;
                 assert_eq!(found.len(), 1, "{stix_type} {stix_first}: {found:?}");
                 assert_eq!(found[0]["linked_evidence_ids"].as_array().unwrap().len(), 2);
-                assert!(found[0]["properties"]["aliases"].to_string().contains("Weirwader"));
+                assert!(
+                    found[0]["properties"]["aliases"]
+                        .to_string()
+                        .contains("Weirwader")
+                );
                 // A newer version, and a relationship, find the node.
                 let newer = stix::with(
                     sent.clone(),
@@ -132,7 +154,13 @@ fn a_name_is_one_node_in_either_order() {
                 assert_eq!(results["nodes_updated"], 1, "{results}");
                 assert_eq!(results["edges_created"], 1, "{results}");
                 let found = client.nodes_of("Grey Heron").await;
-                assert_eq!(found.iter().filter(|node| text(node, "description") == "Newer.").count(), 1);
+                assert_eq!(
+                    found
+                        .iter()
+                        .filter(|node| text(node, "description") == "Newer.")
+                        .count(),
+                    1
+                );
             }
         }
         app.stop().await;
@@ -145,7 +173,9 @@ fn a_name_of_several_nodes_becomes_a_node_of_its_own_and_says_so() {
         let app = TestApp::shared().await;
         let client = workspace(&app).await;
         let malware = |name: &str| stix::with(object("malware", name), json!({"aliases": ["Chronos Heron"]}));
-        client.ingest(json!([malware("Reed Heron"), malware("Marsh Heron")])).await;
+        client
+            .ingest(json!([malware("Reed Heron"), malware("Marsh Heron")]))
+            .await;
         let entry = json!({"nodes": [{"name": "Chronos Heron", "node_type": "tool", "tlp": "TLP:GREEN"}]});
         let results = client.send_in("analyst", &entry).await;
         assert_eq!(results["nodes_created"], 1);
@@ -153,7 +183,10 @@ fn a_name_of_several_nodes_becomes_a_node_of_its_own_and_says_so() {
         assert!(warning.contains("Marsh Heron, Reed Heron"), "{warning}");
         // From then on the name has its node.
         let results = client.send_in("analyst", &entry).await;
-        assert_eq!((&results["nodes_created"], &results["warnings"]), (&json!(0), &json!([])));
+        assert_eq!(
+            (&results["nodes_created"], &results["warnings"]),
+            (&json!(0), &json!([]))
+        );
         let tag = json!([{"name": "misp-galaxy:malpedia=\"Chronos Heron\""}]);
         let mut misp = event(json!([attribute("domain", "heron-case.com")]), 1_700_000_000);
         misp["event"]["Event"]["Tag"] = tag;
@@ -173,18 +206,32 @@ fn the_newest_version_of_an_attribute_counts_and_what_nobody_states_is_retired()
         let app = TestApp::shared().await;
         let client = workspace(&app).await;
         let first = attribute("domain", "old.heron-case.com");
-        let send = async |attribute: &Value, time| client.send_in("misp", &event(json!([attribute]), time)).await;
+        let send =
+            async |attribute: &Value, time| client.send_in("misp", &event(json!([attribute]), time)).await;
         send(&first, 1_700_000_000).await;
-        let flipped = stix::with(first.clone(), json!({"to_ids": false, "timestamp": "1700000100", "comment": "benign"}));
+        let flipped = stix::with(
+            first.clone(),
+            json!({"to_ids": false, "timestamp": "1700000100", "comment": "benign"}),
+        );
         send(&flipped, 1_700_000_100).await;
         let node = client.one("old.heron-case.com").await;
-        assert_eq!((&node["properties"]["to_ids"], &node["properties"]["comment"]), (&json!(false), &json!("benign")));
+        assert_eq!(
+            (&node["properties"]["to_ids"], &node["properties"]["comment"]),
+            (&json!(false), &json!("benign"))
+        );
         // An older event changes nothing.
         let results = send(&first, 1_700_000_000).await;
-        assert_eq!((counts(&results), &results["skipped"]), ([0, 0, 0], &json!(1)), "{results}");
+        assert_eq!(
+            (counts(&results), &results["skipped"]),
+            ([0, 0, 0], &json!(1)),
+            "{results}"
+        );
         assert_eq!(client.one("old.heron-case.com").await, node);
         // Its value is corrected.
-        let corrected = stix::with(flipped, json!({"value": "new.heron-case.com", "timestamp": "1700000200"}));
+        let corrected = stix::with(
+            flipped,
+            json!({"value": "new.heron-case.com", "timestamp": "1700000200"}),
+        );
         send(&corrected, 1_700_000_200).await;
         client.one("new.heron-case.com").await;
         assert!(client.named("old.heron-case.com").await.is_empty());
@@ -196,13 +243,17 @@ fn the_newest_version_of_an_attribute_counts_and_what_nobody_states_is_retired()
         // It is deleted, and an event that does not list it deletes nothing.
         client.send_in("misp", &event(json!([]), 1_700_000_300)).await;
         client.one("new.heron-case.com").await;
-        let deleted = stix::with(corrected.clone(), json!({"deleted": true, "timestamp": "1700000400"}));
+        let deleted = stix::with(
+            corrected.clone(),
+            json!({"deleted": true, "timestamp": "1700000400"}),
+        );
         send(&deleted, 1_700_000_400).await;
         assert!(client.named("new.heron-case.com").await.is_empty());
         send(&corrected, 1_700_000_200).await;
         assert!(client.named("new.heron-case.com").await.is_empty());
         // Another source states it.
-        let entry = json!({"nodes": [{"name": "new.heron-case.com", "node_type": "ioc", "tlp": "TLP:GREEN"}]});
+        let entry =
+            json!({"nodes": [{"name": "new.heron-case.com", "node_type": "ioc", "tlp": "TLP:GREEN"}]});
         client.send_in("analyst", &entry).await;
         client.one("new.heron-case.com").await;
         app.stop().await;
@@ -215,11 +266,16 @@ fn what_another_source_states_survives_the_deletion_of_an_attribute() {
         let app = TestApp::shared().await;
         let client = workspace(&app).await;
         let first = attribute("domain", "kept.heron-case.com");
-        client.send_in("misp", &event(json!([first]), 1_700_000_000)).await;
-        let entry = json!({"nodes": [{"name": "kept.heron-case.com", "node_type": "ioc", "tlp": "TLP:GREEN"}]});
+        client
+            .send_in("misp", &event(json!([first]), 1_700_000_000))
+            .await;
+        let entry =
+            json!({"nodes": [{"name": "kept.heron-case.com", "node_type": "ioc", "tlp": "TLP:GREEN"}]});
         client.send_in("analyst", &entry).await;
         let deleted = stix::with(first, json!({"deleted": true, "timestamp": "1700000400"}));
-        client.send_in("misp", &event(json!([deleted]), 1_700_000_400)).await;
+        client
+            .send_in("misp", &event(json!([deleted]), 1_700_000_400))
+            .await;
         client.one("kept.heron-case.com").await;
         app.stop().await;
     });
@@ -230,12 +286,26 @@ fn relationships_wait_for_either_end() {
     run(async {
         let app = TestApp::shared().await;
         let client = workspace(&app).await;
-        let (actor, tool) = (object("threat-actor", "Slate Heron"), object("tool", "Slate Hook"));
-        let uses = stix::with(relationship(&actor, "uses", &tool), json!({"x_mitre_tlp": "TLP:AMBER"}));
+        let (actor, tool) = (
+            object("threat-actor", "Slate Heron"),
+            object("tool", "Slate Hook"),
+        );
+        let uses = stix::with(
+            relationship(&actor, "uses", &tool),
+            json!({"x_mitre_tlp": "TLP:AMBER"}),
+        );
         let results = client.ingest(json!([uses])).await;
-        assert_eq!((&results["waiting"], &results["edges_created"]), (&json!(1), &json!(0)), "{results}");
+        assert_eq!(
+            (&results["waiting"], &results["edges_created"]),
+            (&json!(1), &json!(0)),
+            "{results}"
+        );
         let results = client.ingest(json!([tool])).await;
-        assert_eq!((&results["waiting"], &results["edges_created"]), (&json!(0), &json!(0)), "{results}");
+        assert_eq!(
+            (&results["waiting"], &results["edges_created"]),
+            (&json!(0), &json!(0)),
+            "{results}"
+        );
         let results = client.ingest(json!([actor])).await;
         assert_eq!(results["edges_created"], 1, "{results}");
         let node = client.one("Slate Heron").await;
@@ -243,7 +313,9 @@ fn relationships_wait_for_either_end() {
         let read = client.get(&path).await.expect(200).await;
         assert_eq!(read["relationships"].as_array().unwrap().len(), 1, "{read}");
         // At its own marking.
-        client.settings(json!({"tlp_ceiling": "TLP:GREEN", "elevated_clearance": false})).await;
+        client
+            .settings(json!({"tlp_ceiling": "TLP:GREEN", "elevated_clearance": false}))
+            .await;
         let read = client.get(&path).await.expect(200).await;
         assert_eq!(read["relationships"], json!([]));
         app.stop().await;
@@ -254,7 +326,10 @@ fn relationships_wait_for_either_end() {
 fn a_relationship_to_a_hidden_node_waits_like_one_to_none() {
     run(async {
         let app = TestApp::shared().await;
-        let (actor, tool) = (object("threat-actor", "Slate Heron"), object("tool", "Slate Hook"));
+        let (actor, tool) = (
+            object("threat-actor", "Slate Heron"),
+            object("tool", "Slate Hook"),
+        );
         let uses = relationship(&actor, "uses", &tool);
         let mut answers = Vec::new();
         for is_there in [true, false] {
@@ -263,7 +338,9 @@ fn a_relationship_to_a_hidden_node_waits_like_one_to_none() {
                 let hidden = stix::with(tool.clone(), json!({"x_mitre_tlp": "TLP:RED"}));
                 client.ingest(json!([hidden])).await;
             }
-            client.settings(json!({"tlp_ceiling": "TLP:GREEN", "elevated_clearance": false})).await;
+            client
+                .settings(json!({"tlp_ceiling": "TLP:GREEN", "elevated_clearance": false}))
+                .await;
             answers.push(client.ingest(json!([actor, uses])).await);
         }
         assert_eq!(answers[0], answers[1]);
@@ -280,12 +357,41 @@ fn two_spellings_of_a_uuid_are_one_object() {
         let id = text(&lower, "id").replace("malware--", "");
         let upper = json!(format!("malware--{}", id.to_uppercase()));
         let actor = object("threat-actor", "Heron Keeper");
-        client.ingest(json!([stix::with(lower.clone(), json!({"id": upper}))])).await;
+        client
+            .ingest(json!([stix::with(lower.clone(), json!({"id": upper}))]))
+            .await;
         client.ingest(json!([lower])).await;
         let uses = stix::with(relationship(&actor, "uses", &lower), json!({"target_ref": upper}));
         let results = client.ingest(json!([actor, uses])).await;
         assert_eq!(results["edges_created"], 1, "{results}");
         client.one("Dust Heron").await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_same_text_is_one_record_of_each_source_and_marking() {
+    run(async {
+        let app = TestApp::shared().await;
+        let client = workspace(&app).await;
+        for (session, tlp, records) in [
+            (None, "TLP:GREEN", 1),
+            (None, "TLP:GREEN", 1),
+            (Some("herons"), "TLP:GREEN", 2),
+            (Some("herons"), "TLP:GREEN", 2),
+            (None, "TLP:AMBER", 3),
+            (None, "TLP:AMBER", 3),
+        ] {
+            let mut body = json!({"text": "The host 198.51.100.9 was seen at the weir of the mill.",
+                "default_tlp": tlp, "ingest_mode": "auto"});
+            if let Some(session) = session {
+                body["session_id"] = session.into();
+            }
+            client.post("/api/ingest/preview", &body).await.expect(200).await;
+            let node = client.one("198.51.100.9").await;
+            let linked = node["linked_evidence_ids"].as_array().unwrap();
+            assert_eq!(linked.len(), records, "{session:?} {tlp}");
+        }
         app.stop().await;
     });
 }

@@ -243,7 +243,7 @@ fn kind_of(object: &str, path: &[&str], value: &str) -> Option<Cow<'static, str>
         }
         // The other end of a connection, and what a name resolves to.
         (_, [.., reference, "value"]) if reference.ends_with("_ref") || reference.ends_with("_refs") => {
-            kind(address_kind(value).unwrap_or(host_kind(value)?))
+            kind(address_kind(value).or_else(|| host_kind(value))?)
         }
         _ => None,
     }
@@ -291,3 +291,6 @@ fn certificate_digest(algorithm: &str) -> Option<Cow<'static, str>> {
     let digest = digest_kind(algorithm);
     Some(Cow::Owned(format!("x509-fingerprint-{digest}")))
 }
+
+#[cfg(test)]
+mod tests;
