@@ -110,9 +110,8 @@ pub fn unite_entries(properties: &mut Map<String, Value>, more: Vec<Value>) -> b
         let there = list.iter_mut().find(same);
         match (there, new) {
             (Some(there), Some(new)) => {
-                let old = known(there);
-                let is_older = old.is_some_and(|old| old.outdates(new.version) || new.version < old.version);
-                if !is_older && *there != entry {
+                let is_outdated = known(there).is_some_and(|old| old.outdates(new.version));
+                if !is_outdated && *there != entry {
                     *there = entry;
                     (changed, replaced) = (true, true);
                 }

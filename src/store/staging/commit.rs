@@ -168,9 +168,11 @@ impl Commit<'_> {
             let position = plan.drafts.evidence.len();
             evidence.insert(part.row.ord, position);
             let session = batch.session_id.as_deref();
+            let is_linked = |row: &StagedEntityRow| row.linked_texts().contains(&part.row.ord);
+            let was_written = decided.done.iter().any(is_linked);
             plan.drafts
                 .evidence
-                .push(part.row.evidence(session, part.marking)?);
+                .push(part.row.evidence(session, part.marking, was_written)?);
             plan.drafts.edges.extend(stated_edges(part, position, &ends)?);
         }
         for (place, row) in ends.iter().enumerate() {

@@ -213,20 +213,23 @@ impl PartRow {
         })
     }
 
-    /// The text as evidence for what it names, marked `tlp_rank`.
+    /// The text as evidence for what it names, marked `tlp_rank`; `was_written` says whether it is evidence already.
     pub(in crate::store) fn evidence(
         &self,
         session: Option<&str>,
         tlp_rank: i64,
+        was_written: bool,
     ) -> Result<EvidenceDraft, DomainError> {
         let id = key(&self.id)?.to_string();
         let source = session.unwrap_or(&self.source_type).to_owned();
         let original: JsonText = unpack(&self.source)?.into();
         let digest = hex::encode(Sha256::digest(original.text()));
         let level = tlp(tlp_rank)?;
+        let named = if was_written { tlp(self.tlp_rank)? } else { level };
         Ok(EvidenceDraft {
-            // The same text of the same source at the same marking is one record, however often it is sent.
-            identity: identity(["staged text", &self.source_type, &source, level.as_str(), &digest]),
+            // The same text of the same source at the same marking is one record, however often it is sent. A record
+            // keeps its marking where a later decision is stricter.
+            identity: identity(["staged text", &self.source_type, &source, named.as_str(), &digest]),
             kind: "staged",
             ext_id: Some(id),
             title: format!(
