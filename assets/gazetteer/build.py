@@ -42,6 +42,8 @@ GALAXIES = [
     ("ransomware", "malware"),
     ("android", "malware"),
 ]
+# Galaxies whose clusters are told apart with care, so that a name of two of them is in dispute.
+CURATED = {"mitre-intrusion-set", "mitre-malware", "mitre-tool", "threat-actor"}
 # Lists of many obscure names: their short ones count only as they are written, or beside a word that says what they are.
 OBSCURE = {"ransomware", "android", "rat", "banker", "botnet"}
 # Names of advertising kits and file names of apps are among these.
@@ -92,6 +94,25 @@ class Galaxies:
         for value in document["values"]:
             meta = value.get("meta") or {}
             yield value["value"], meta.get("synonyms") or [], meta.get("external_id")
+
+    def disputed(self):
+        """The names that one galaxy gives to several clusters, with the sort of thing; the name that a single one of them
+        goes by is its own."""
+        found = {}
+        for galaxy, kind in (one for one in GALAXIES if one[0] in CURATED):
+            carriers, titles = {}, {}
+            for at, (value, synonyms, _) in enumerate(self.clusters(galaxy)):
+                for raw in [value, *synonyms]:
+                    name = clean(raw)
+                    if name:
+                        key = canonical(SUFFIX.sub("", name))
+                        carriers.setdefault(key, {})[at] = SUFFIX.sub("", name)
+                        if raw == value:
+                            titles.setdefault(key, set()).add(at)
+            for key, clusters in carriers.items():
+                if len(clusters) > 1 and len(titles.get(key, ())) != 1:
+                    found.setdefault(key, (next(iter(clusters.values())), kind, galaxy))
+        return found
 
     def places(self):
         """Countries and regions: some clusters list them among the names."""
@@ -164,8 +185,11 @@ class Words:
 class Gazetteer:
     """Entries in order, and who owns each canonical name."""
 
-    def __init__(self, words):
+    def __init__(self, words, disputed):
         self.words = words
+        self.disputed = disputed
+        # How own.csv writes names in dispute.
+        self.spelled = {}
         self.rows = []
         self.owner = {}
 
@@ -184,8 +208,11 @@ class Gazetteer:
                     self.owner[canonical(attack_id)] = row
 
     def claim(self, row, marked, own=False):
-        """Adds a name to a row unless another row has it."""
+        """Adds a name to a row unless another row has it, or it is in dispute."""
         key = canonical(marked.lstrip("=~^"))
+        if key in self.disputed and (row["names"] or not own):
+            self.spelled.setdefault(key, marked if own else None)
+            return
         taken = self.owner.get(key)
         if taken is None or (own and taken is row):
             self.owner[key] = row
@@ -247,6 +274,15 @@ class Gazetteer:
                 return row
         return None
 
+    def add_disputed(self):
+        """A name in dispute stands for itself."""
+        for key, (name, kind, galaxy) in self.disputed.items():
+            if key not in self.owner and len(key) >= 3 and key not in self.words.never:
+                marked = self.spelled.get(key) or self.marked(name, galaxy)
+                row = {"kind": kind, "id": "", "names": [marked], "galaxy": galaxy}
+                self.owner[key] = row
+                self.rows.append(row)
+
     def text(self):
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -293,11 +329,12 @@ def main():
     galaxies = Galaxies(options.wheel)
     if options.words:
         renew_words(galaxies, options.words)
-    gazetteer = Gazetteer(Words(galaxies.places()))
+    gazetteer = Gazetteer(Words(galaxies.places()), galaxies.disputed())
     gazetteer.read_own()
     for galaxy, kind in GALAXIES:
         for value, synonyms, attack_id in galaxies.clusters(galaxy):
             gazetteer.add(value, synonyms, attack_id, kind, galaxy)
+    gazetteer.add_disputed()
     text = gazetteer.text()
     if options.check:
         if OUTPUT.read_text(encoding="utf-8") != text:

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use super::confidence::Confidence;
+use super::graph::attributes::AttributeEnd;
 use super::node::NodeType;
 use super::tlp::Tlp;
 
@@ -105,6 +106,8 @@ pub struct Drafts {
     pub edges: Vec<EdgeDraft>,
     /// Beside the descriptions of the nodes.
     pub passages: Vec<PassageDraft>,
+    /// Attributes that their source states no longer.
+    pub withdrawn: Vec<AttributeEnd>,
 }
 
 /// Memory in bytes that a node takes while it is written and indexed, not counting its texts; measured.

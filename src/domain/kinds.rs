@@ -122,7 +122,7 @@ kinds! {
     Sha256            "sha256"            "sha256"           Ioc            Some(Kind::Indicator),      compare(Observable::Sha256),            Lower       Indicator;
     Sha512            "sha512"            "sha512"           Ioc            Some(Kind::Indicator),      compare(Observable::Sha512),            Lower       Indicator;
     FileName          "file-name"         "file_name"        Ioc            Some(Kind::Indicator),      compare(Observable::FileName),          AsWritten   Indicator;
-    FilePath          "file-path"         "file_path"        Ioc            Some(Kind::Indicator),      ValuePattern::FilePath,                 Significant Indicator;
+    FilePath          "file-path"         "file_path"        Ioc            Some(Kind::Indicator),      ValuePattern::FilePath,                 AsWritten   Indicator;
     RegistryKey       "registry-key"      "registry_key"     Ioc            Some(Kind::Indicator),      compare(Observable::RegistryKey),       AsWritten   Indicator;
     Asn               "asn"               "asn"              Ioc            Some(Kind::Indicator),      compare(Observable::AutonomousSystem),  AsNumber    Indicator;
     Bitcoin           "bitcoin"           "bitcoin"          Ioc            Some(Kind::Indicator),      NO_PATTERN,                             Significant Indicator;

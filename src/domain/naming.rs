@@ -5,10 +5,14 @@
 //! attribute, a hit in a text) decides, through [`indicator_identity`]. Without one, the rules extractor
 //! infers the kind from the words.
 
+mod values;
+
 use std::net::{Ipv4Addr, Ipv6Addr};
 
+pub use self::values::{has_value, pattern_keys, value_identities, value_of_identity};
 use super::draft::identity;
 use super::extraction::{EntityKind, Extractor, Gazetteer, Mention, canonical_name, refang};
+use super::kinds::Case;
 use super::node::NodeType;
 use super::normal_form::normal_form;
 
@@ -31,7 +35,7 @@ impl Indicator {
 
     /// The identity of its node.
     pub fn identity(&self) -> String {
-        identity([NodeType::Ioc.as_str(), self.kind_name(), &self.value])
+        identity_of_value(self.kind, self.kind_name(), &self.value)
     }
 }
 
@@ -92,7 +96,15 @@ pub fn indicator_identity(kind: &str, value: &str) -> String {
         Some(known) => canonical_value(known, value),
         None => refang(value.trim()).into_owned(),
     };
-    identity([NodeType::Ioc.as_str(), kind, &value])
+    identity_of_value(known, kind, &value)
+}
+
+/// The identity of a value in normal form. Two spellings by case are one file, path or registry key.
+fn identity_of_value(known: Option<EntityKind>, kind: &str, value: &str) -> String {
+    if known.is_some_and(|known| known.row().case == Case::AsWritten) {
+        return identity([NodeType::Ioc.as_str(), kind, &value.to_lowercase()]);
+    }
+    identity([NodeType::Ioc.as_str(), kind, value])
 }
 
 /// The normal form of an indicator's value, without the quotes that may be around it.

@@ -3,6 +3,7 @@
 //! Invariant: what a writer is told does not depend on rows above its own clearance. A draft may be merged into a
 //! hidden node, but it is counted as if that node, its evidence and its edges did not exist.
 
+mod corrections;
 mod nodes;
 mod passages;
 mod texts;
@@ -25,6 +26,7 @@ use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::ingest_result::IngestResult;
 use crate::domain::tlp::Tlp;
+pub use corrections::{Corrections, EndedAttribute};
 use passages::PassageContent;
 
 /// Drafts processed at a time, which bounds the memory a large request needs besides the transaction.
@@ -52,6 +54,8 @@ pub struct DraftsWrite<'a> {
     pub highest: Tlp,
     /// Positions of drafts that only add their evidence to the node they are merged into.
     pub evidence_only: &'a HashSet<usize>,
+    /// Attributes that are stated anew.
+    pub corrections: &'a Corrections,
     /// The number of the last write when the existing nodes were looked up.
     pub after: u64,
     pub now: DateTime<Utc>,
@@ -101,6 +105,7 @@ pub(super) async fn write_drafts(
     };
     work.evidence(&write.drafts.evidence, true).await?;
     let ids = work.nodes().await?;
+    work.correct(&ids).await?;
     work.edges(&ids).await?;
     work.passages(&ids).await?;
     let written = work.graph.end().await?;
@@ -208,6 +213,9 @@ impl DraftsTransaction<'_> {
                 let (Some(source), Some(target)) = (nodes.get(draft.source), nodes.get(draft.target)) else {
                     continue;
                 };
+                if [draft.source, draft.target].iter().any(|end| self.is_stale(*end)) {
+                    continue;
+                }
                 // A relation between two drafts of the same node carries no information.
                 if source == target {
                     continue;

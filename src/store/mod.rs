@@ -36,7 +36,7 @@ pub use connection::error::StoreError;
 pub use connection::lease::Holder;
 pub(crate) use connection::marker::StoreMarker;
 use connection::temporary::TemporaryDir;
-pub use drafts::{DraftsIngestOutcome, DraftsWrite};
+pub use drafts::{Corrections, DraftsIngestOutcome, DraftsWrite, EndedAttribute};
 pub use feeds::BlockedFeed;
 pub use feeds::batches::{INTERRUPTED, NewFeedBatch, PULL_SILENCE, PullStart, interrupted_entry};
 pub use feeds::choice::{Choice, ChosenItem};

@@ -256,6 +256,7 @@ impl NodeRow {
             properties: std::mem::take(&mut self.properties),
             evidence: evidence.collect(),
             is_stix: self.stix_evidence.is_some(),
+            status: parse(&self.status)?,
             modified: self.modified,
             changed_at: self.changed_at,
             ingested_at: self.ingested_at,
@@ -274,6 +275,7 @@ impl NodeRow {
         let ranks = content.evidence.iter().map(|(_, tlp)| i64::from(tlp.rank()));
         self.evidence_tlp = ranks.collect();
         self.evidence = content.evidence.into_iter().map(|(id, _)| id).collect();
+        self.status = content.status.as_str().into();
         self.changed_at = content.changed_at;
         self.ingested_at = content.ingested_at;
     }

@@ -5,6 +5,7 @@ mod definitions;
 mod edges;
 mod feeds;
 pub(super) mod held;
+mod joins;
 mod known;
 pub(super) mod known_definitions;
 mod nodes;
@@ -14,6 +15,7 @@ pub(super) mod rows;
 mod support;
 pub(super) mod support_rows;
 mod targets;
+mod waiting;
 
 use std::collections::{HashMap, HashSet};
 
@@ -25,6 +27,7 @@ pub use self::carriers::LeftOutReport;
 pub(super) use self::carriers::rise_row;
 use self::held::HeldReport;
 use self::rows::StixRows;
+use self::waiting::WaitingCounts;
 use super::Store;
 use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
@@ -40,7 +43,6 @@ use crate::domain::stix::marking::SilentReport;
 use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
-const NO_END: &str = "an end of the relationship is not in the workspace";
 
 /// Outcome of a STIX ingest, with the ids of what is to be reindexed.
 #[derive(Debug)]
@@ -52,6 +54,8 @@ pub struct StixIngestOutcome {
     pub silent: SilentReport,
     pub left_out: LeftOutReport,
     pub written: GraphWritten,
+    /// Number of relationships that wait for an end.
+    pub waiting: u64,
     /// What became of the items, if the objects were reviewed.
     pub reviewed: ReviewOutcome,
 }
@@ -89,7 +93,10 @@ impl Store {
                     },
                     graph,
                     highest: origin.highest.unwrap_or(Tlp::Red),
-                    own: plan.nodes.iter().map(|node| ids.node(&node.stix_id)).collect(),
+                    own: HashSet::new(),
+                    joins: &origin.joins,
+                    keeps_waiting: origin.review.is_none(),
+                    waiting: None,
                     known,
                     placed: HashMap::new(),
                     carriers: Carriers::new(),
@@ -104,6 +111,7 @@ impl Store {
     }
 }
 
+#[derive(Default)]
 struct Outcome {
     result: IngestResult,
     skipped: SkipReport,
@@ -112,6 +120,8 @@ struct Outcome {
     left_out: LeftOutReport,
     /// Relationships without an end.
     unjoined: HashSet<String>,
+    /// How many of them wait for it.
+    waiting: u64,
     reviewed: ReviewOutcome,
 }
 
@@ -124,6 +134,7 @@ impl Outcome {
             silent: plan.silent.clone(),
             left_out: LeftOutReport::default(),
             unjoined: HashSet::new(),
+            waiting: 0,
             reviewed: ReviewOutcome::default(),
         }
     }
@@ -139,6 +150,11 @@ struct Ingest<'a> {
     highest: Tlp,
     /// The nodes of the bundle, which the sender knows.
     own: HashSet<Uuid>,
+    /// The rows of objects that turned out to be nodes of other sources, by the id that the object's would have.
+    joins: &'a HashMap<Uuid, Uuid>,
+    /// Whether relationships wait here for their ends; those that are reviewed wait in their batch.
+    keeps_waiting: bool,
+    waiting: Option<WaitingCounts>,
     /// The nodes and edges of the bundle that may exist already; `None` if any may.
     known: Option<&'a HashSet<Uuid>>,
     /// The rows of the nodes of the bundle, by the id of the first row of the object.
@@ -154,10 +170,16 @@ impl Ingest<'_> {
         origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<StixIngestOutcome, StoreError> {
+        self.own = plan
+            .nodes
+            .iter()
+            .map(|node| self.first_id(&node.stix_id))
+            .collect();
         // In chunks: the rows of a large bundle would take as much memory again.
         for nodes in plan.nodes.chunks(CHUNK) {
             self.nodes(nodes, plan.default_tlp).await?;
         }
+        self.join_waiting(&plan.nodes).await?;
         for edges in plan.relationships.chunks(CHUNK) {
             self.edges(edges, plan.default_tlp).await?;
         }
@@ -184,6 +206,7 @@ impl Ingest<'_> {
             silent: done.silent,
             left_out: done.left_out,
             written,
+            waiting: done.waiting,
             reviewed: done.reviewed,
         })
     }

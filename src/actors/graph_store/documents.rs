@@ -4,6 +4,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::domain::ids::WorkspaceIds;
+use crate::domain::naming::pattern_keys;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::question::{Kind, relationship_code};
 use crate::domain::tlp::Tlp;
@@ -11,7 +12,7 @@ use crate::search::{Ends, Facts, IndexDoc, Relation};
 use crate::store::{StoredEdge, StoredNode, StoredPassage};
 
 /// Properties whose values identify exactly this node.
-const IDENTIFIERS: [&str; 3] = ["stix_id", "external_ids", "value"];
+const IDENTIFIERS: [&str; 4] = ["stix_id", "external_ids", "value", "attribute_uuids"];
 /// Properties whose values are worth searching.
 const SEARCHED: [&str; 6] = [
     "labels",
@@ -75,6 +76,9 @@ impl DocumentParts<'_> {
         let mut identifiers = Vec::new();
         for key in IDENTIFIERS {
             collect(self.properties.get(key), &mut identifiers);
+        }
+        if self.node_type == NodeType::Ioc {
+            identifiers.extend(pattern_keys(self.properties));
         }
         // The index finds a node by the STIX id from which its own id follows. As terms, ids that occur once each are
         // the largest part of a dictionary.

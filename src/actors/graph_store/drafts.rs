@@ -6,33 +6,29 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::{GraphCore, NODES_PER_PAGE};
+use super::corrections::{Compared, compare_versions};
 use super::ingest::BULK;
+use super::matching::{Matches, equivalent_types, find_matches, known_names, strings};
 use crate::actors::indexed_store::WorkspaceState;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Work};
-use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::draft::{Drafts, NodeDraft};
 use crate::domain::error::DomainError;
-use crate::domain::extraction::{Entry, Gazetteer};
 use crate::domain::ingest_result::IngestResult;
 use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, KeyHit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
+use crate::search::{Filter, Hit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
 use crate::store::{Change, DraftsWrite, GraphWritten};
 
 /// Cosine similarity from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
-/// Maximum number of identifiers looked up per draft.
-const MAX_KEYS: usize = 20;
 /// Maximum number of candidates shown per entity.
 const CANDIDATES: usize = 5;
-/// Drafts looked up at a time, which takes some tens of milliseconds.
-const DRAFTS_PER_PIECE: usize = 500;
 /// Properties that name exactly one thing.
 const IDENTIFIERS: [&str; 2] = ["value", "external_ids"];
 
@@ -51,6 +47,10 @@ pub struct DraftsOutcome {
     pub result: IngestResult,
     /// The node each draft became, in the order of the drafts.
     pub ids: Vec<Uuid>,
+    /// Names in dispute.
+    pub warnings: Vec<String>,
+    /// Number of attributes of which a version that is no older is known.
+    pub outdated: u64,
 }
 
 impl Work for IngestDrafts {
@@ -205,8 +205,8 @@ impl GraphCore {
             nodes,
             ..Drafts::default()
         });
-        let known = same_nodes(ws, target, drafts, highest).await?;
-        let known = known.into_iter();
+        let found = find_matches(&self.graph.store, (ws, target), &drafts, highest).await?;
+        let known = found.merges.into_iter();
         Ok(known
             .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
             .collect())
@@ -229,23 +229,31 @@ impl GraphCore {
                 .with("edges_created", result.edges_created)
         };
         let state = self.graph.state(ws);
+        let (found, compared): (Matches, Compared);
         let done = {
             let mut turn = self.graph.turn(ws, &state).await?;
             let done = loop {
                 // The names committed just before must be visible, or a node would be duplicated.
                 state.wait_until_indexed().await?;
-                let merges = same_nodes(ws, &target, Arc::clone(&drafts), highest).await?;
+                let store = &self.graph.store;
+                let now_compared = compare_versions(store, (ws, &target), &drafts, highest).await?;
+                let drafts = now_compared.drafts.as_ref().unwrap_or(&drafts);
+                let now_found = find_matches(store, (ws, &target), drafts, highest).await?;
                 let write = DraftsWrite {
                     ws,
-                    drafts: &drafts,
-                    merges: &merges,
+                    drafts,
+                    merges: &now_found.merges,
                     highest,
                     evidence_only: &HashSet::new(),
+                    corrections: &now_compared.corrections,
                     after: turn.after(),
                     now: clock::now(),
                 };
-                match self.graph.store.ingest_drafts(&write, audit).await {
-                    Ok(done) => break done,
+                match store.ingest_drafts(&write, audit).await {
+                    Ok(done) => {
+                        (found, compared) = (now_found, now_compared);
+                        break done;
+                    }
                     Err(error) => turn.plan_again(error).await?,
                 }
             };
@@ -259,6 +267,8 @@ impl GraphCore {
         Ok(DraftsOutcome {
             result: done.result,
             ids: done.ids,
+            warnings: found.warnings(),
+            outdated: compared.outdated,
         })
     }
 
@@ -281,91 +291,6 @@ impl GraphCore {
             self.graph.source.docs_of(ws, (nodes, edges), &target).await
         });
         self.graph.index_revision(ws, state, rev, pages).await;
-    }
-}
-
-/// The stored nodes that the drafts denote, by position, looked up piece by piece.
-async fn same_nodes(
-    ws: Uuid,
-    target: &Arc<WorkspaceIndex>,
-    drafts: Arc<Drafts>,
-    highest: Tlp,
-) -> Result<HashMap<usize, Uuid>, DomainError> {
-    let mut same = HashMap::new();
-    for first in (0..drafts.nodes.len()).step_by(DRAFTS_PER_PIECE) {
-        let (target, drafts) = (Arc::clone(target), Arc::clone(&drafts));
-        let found = run_heavy(Some(ws), move || {
-            let piece = drafts.nodes.iter().enumerate().skip(first).take(DRAFTS_PER_PIECE);
-            same_of(&target, piece, highest)
-        })
-        .await?;
-        same.extend(found);
-    }
-    Ok(same)
-}
-
-/// The stored nodes that the drafts denote: those of the same type that carry the draft's name or external id, as far
-/// as the writer may see them.
-fn same_of<'d>(
-    target: &WorkspaceIndex,
-    drafts: impl Iterator<Item = (usize, &'d NodeDraft)>,
-    highest: Tlp,
-) -> Result<Vec<(usize, Uuid)>, DomainError> {
-    let mut same = Vec::new();
-    for (place, draft) in drafts.filter(|(_, draft)| draft.merge_by_name) {
-        let mut keys = vec![draft.name.as_str()];
-        let properties = draft.properties.map();
-        keys.extend(strings(properties.get("external_ids")).take(MAX_KEYS));
-        let filter = Filter {
-            node_types: Some(equivalent_types(draft.node_type)),
-            // Nodes hidden from the writer must not influence the match, not even for a draft that is hidden too.
-            ..Filter::up_to(highest)
-        };
-        let mut found = target.lookup(&keys, &filter).map_err(index_error)?;
-        if found.is_empty() {
-            let others = known_names(draft.node_type, &draft.name);
-            found = target.lookup(&others, &filter).map_err(index_error)?;
-        }
-        if found.len() > 1 && draft.tlp < highest {
-            found = as_open_as(target, draft, &keys, found)?;
-        }
-        // An identifier is stronger evidence than a name, and a name than an alias.
-        if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
-            same.push((place, best.node_id));
-        }
-    }
-    Ok(same)
-}
-
-/// Those of the nodes found that are as open as the draft, if there are any: those who see it see them too.
-fn as_open_as(
-    target: &WorkspaceIndex,
-    draft: &NodeDraft,
-    keys: &[&str],
-    found: Vec<KeyHit>,
-) -> Result<Vec<KeyHit>, DomainError> {
-    let filter = Filter {
-        node_types: Some(equivalent_types(draft.node_type)),
-        ..Filter::up_to(draft.tlp)
-    };
-    let open = target.lookup(keys, &filter).map_err(index_error)?;
-    Ok(if open.is_empty() { found } else { open })
-}
-
-/// Well-known synonyms of a name, such as Fancy Bear for APT28.
-fn known_names(node_type: NodeType, name: &str) -> Vec<&'static str> {
-    let entry = Gazetteer::shared().resolve(name);
-    let entry = entry.filter(|entry| entry.kind.node_type() == node_type);
-    entry.into_iter().flat_map(Entry::names).collect()
-}
-
-/// Types that count as equal: a CVE is a vulnerability under another name.
-fn equivalent_types(node_type: NodeType) -> Vec<NodeType> {
-    match node_type {
-        NodeType::Cve | NodeType::Vulnerability => vec![NodeType::Cve, NodeType::Vulnerability],
-        NodeType::Actor | NodeType::Ioc | NodeType::Attck | NodeType::Osint | NodeType::Tool => {
-            vec![node_type]
-        }
     }
 }
 
@@ -432,14 +357,4 @@ fn find_similar_in_meaning(
         .search(&text, Some(&vector), Mode::Vector, filter, CANDIDATES)
         .map_err(index_error)?;
     Ok(hits.into_iter().filter(|hit| hit.score >= SAME_MEANING).collect())
-}
-
-fn strings(value: Option<&serde_json::Value>) -> impl Iterator<Item = &str> {
-    use serde_json::Value;
-    let (one, many) = match value {
-        Some(Value::String(text)) => (Some(text.as_str()), None),
-        Some(Value::Array(items)) => (None, Some(items.iter().filter_map(Value::as_str))),
-        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => (None, None),
-    };
-    one.into_iter().chain(many.into_iter().flatten())
 }

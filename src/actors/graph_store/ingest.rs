@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::changes::Nodes;
 use super::core::GraphCore;
+use super::joins::find_joins;
 use crate::actors::indexed_store::{Turn, WorkspaceState};
 use crate::actors::worker::{Access, Work};
 use crate::capacity::run_heavy;
@@ -51,6 +52,8 @@ pub struct IngestOutcome {
     pub warnings: Vec<String>,
     /// Earlier objects that were re-marked because this bundle defines one of their markings.
     pub remarked: u64,
+    /// Relationships that wait for an end.
+    pub waiting: u64,
     /// What became of the items, if the objects were reviewed.
     pub reviewed: ReviewOutcome,
 }
@@ -113,7 +116,12 @@ impl GraphCore {
         };
         let state = self.graph.state(ws);
         let (plan, now) = (Arc::new(plan), clock::now());
-        origin.known = Some(find_known((ws, self.graph.store.ids_of(ws)), index, Arc::clone(&plan)).await?);
+        let ids = self.graph.store.ids_of(ws);
+        origin.joins = find_joins(&self.graph.store, (ws, &index), &plan, highest).await?;
+        let joined: Vec<Uuid> = origin.joins.values().copied().collect();
+        let mut known = find_known((ws, ids), Arc::clone(&index), Arc::clone(&plan)).await?;
+        known.extend(joined);
+        origin.known = Some(known);
         let (done, remarked) = {
             let mut turn = self.graph.turn(ws, &state).await?;
             let done = loop {
@@ -125,6 +133,7 @@ impl GraphCore {
                 }
                 // Any of its rows may have been written by the other process.
                 origin.known = None;
+                origin.joins = find_joins(&self.graph.store, (ws, &index), &plan, highest).await?;
             };
             turn.record(done.written.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
@@ -137,6 +146,7 @@ impl GraphCore {
             silent,
             left_out,
             written,
+            waiting,
             reviewed,
         } = done;
         let conflicts = plan.conflicts.warnings();
@@ -154,6 +164,7 @@ impl GraphCore {
                 .chain(left_out.into_warnings())
                 .collect(),
             remarked: self.index_remarked(ws, &state, remarked).await?,
+            waiting,
             reviewed,
         })
     }

@@ -6,6 +6,7 @@
 
 mod changes;
 mod core;
+mod corrections;
 mod demo;
 mod detail;
 mod documents;
@@ -14,6 +15,8 @@ mod export;
 mod export_gate;
 mod hits;
 mod ingest;
+mod joins;
+mod matching;
 mod question;
 mod recall;
 mod session;

@@ -12,6 +12,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, ErrorKind};
 use crate::domain::extraction::{sensitivity, tlp_hint};
+use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{
     AMBIGUOUS, DuplicateCandidate, ExtractedEntity, Extraction, IngestMode, MAX_ENTITIES, MatchKind,
@@ -228,7 +229,9 @@ fn entity(
             warnings.push(warning);
         }
     }
-    let ambiguity = ambiguity(&duplicates);
+    // Indicators of one value are about the same thing.
+    let is_named = found.node_type != NodeType::Ioc;
+    let ambiguity = is_named.then(|| ambiguity(&duplicates)).flatten();
     let is_ambiguous = ambiguity.is_some();
     warnings.extend(ambiguity);
     let mut entity = StagedEntity {

@@ -213,6 +213,22 @@ mod tests {
     }
 
     #[test]
+    fn a_name_in_dispute_stands_for_itself() {
+        let gazetteer = Gazetteer::shared();
+        for name in [
+            "Berserk Bear",
+            "Mint Sandstorm",
+            "Cobalt Gypsy",
+            "NOBELIUM",
+            "DYMALLOY",
+        ] {
+            let entry = gazetteer.resolve(name).unwrap();
+            assert_eq!(canonical_name(&entry.name), canonical_name(name));
+            assert_eq!((&entry.attack_id, entry.aliases.len()), (&None, 0), "{name}");
+        }
+    }
+
+    #[test]
     fn no_two_entries_share_a_name() {
         let mut seen = HashMap::new();
         for (at, entry) in Gazetteer::shared().entries().iter().enumerate() {

@@ -6,24 +6,27 @@
 //! its own: each article, report and preview. So a node that texts have made is marked as the most open of them, whatever
 //! the order in which they come.
 
+mod ended;
+
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::attributes::{ENTRIES, unite_entries};
 use super::later_than;
 use super::record::{RecordHead, WHOLE, evidence_of_rejected};
 use crate::domain::draft::{EvidenceDraft, JsonText, NodeDraft};
 use crate::domain::error::DomainError;
-use crate::domain::node::NodeType;
+use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::passage::{passage_of, readable_part};
 use crate::domain::tlp::Tlp;
 
 /// Maximum length of a list produced by merging.
 const MAX_UNITED: usize = 2000;
 /// Properties whose lists are united when two nodes turn out to be the same.
-const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
+const UNITED: [&str; 5] = ["aliases", "external_ids", "tags", "labels", "attribute_uuids"];
 /// Sources of which each text stands for itself.
 const TEXTS: [&str; 3] = ["osint", "report", "staged"];
 
@@ -44,6 +47,7 @@ pub struct NodeContent {
     pub evidence: Vec<(Uuid, Tlp)>,
     /// Whether it came in as STIX, and so leaves with its own fields.
     pub is_stix: bool,
+    pub status: NodeStatus,
     pub modified: Option<DateTime<Utc>>,
     pub changed_at: Option<DateTime<Utc>>,
     pub ingested_at: DateTime<Utc>,
@@ -115,6 +119,7 @@ impl MergedNode {
             properties: draft.properties.text().to_owned(),
             evidence,
             is_stix: false,
+            status: NodeStatus::Active,
             modified: None,
             changed_at: None,
             ingested_at: now,
@@ -346,10 +351,15 @@ impl MergedNode {
     /// Merges the content of a draft.
     fn absorb(&mut self, draft: &NodeDraft, source: DraftSource) -> Result<Absorption, DomainError> {
         let stricter = draft.tlp > self.content.tlp;
-        if stricter && source != DraftSource::Same {
+        let is_retired = self.is_retired();
+        // Of a node that nobody states any more there is nothing to protect.
+        if stricter && source != DraftSource::Same && !is_retired {
             return Ok(Absorption::TooRestricted);
         }
-        let mut changed = stricter;
+        let mut changed = stricter || is_retired;
+        if is_retired {
+            self.content.status = NodeStatus::Active;
+        }
         let content = &mut self.content;
         // An object that came in as STIX leaves with its own fields; its confidence is the row's.
         let is_stix = content.is_stix;
@@ -385,13 +395,18 @@ impl MergedNode {
         if draft.properties.is_empty() && !renamed {
             return Ok(false);
         }
-        let mut changed = false;
+        let (mut changed, mut restated) = (false, None);
         let properties = match &mut self.properties {
             Some(properties) => properties,
             none => none.insert(serde_json::from_str(&self.content.properties).map_err(damaged)?),
         };
         for (key, value) in draft.properties.map() {
             match (properties.get_mut(&key), value) {
+                (Some(_), Value::Array(more)) if key == ENTRIES => {
+                    let before = comment_of(properties);
+                    changed |= unite_entries(properties, more);
+                    restated = (comment_of(properties) != before).then_some(before);
+                }
                 (Some(Value::Array(have)), Value::Array(more)) if UNITED.contains(&key.as_str()) => {
                     changed |= add(have, &more);
                 }
@@ -415,8 +430,15 @@ impl MergedNode {
                 changed |= add(aliases, &[Value::from(draft.name.as_str())]);
             }
         }
+        if let Some(before) = restated {
+            changed |= self.restate(before.as_deref(), &draft.description);
+        }
         Ok(changed)
     }
+}
+
+fn comment_of(properties: &Map<String, Value>) -> Option<String> {
+    properties.get("comment")?.as_str().map(str::to_owned)
 }
 
 fn damaged(cause: serde_json::Error) -> DomainError {

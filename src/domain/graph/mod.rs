@@ -1,6 +1,7 @@
 //! What becomes of a write beside what the graph holds already. Pure: the store reads what these functions need, and writes
 //! what they decide.
 
+pub mod attributes;
 pub mod draft;
 pub mod merge;
 pub mod place;

@@ -32,7 +32,7 @@ impl RecordHead {
 
 /// An evidence record with the content of a draft that the node may not accept. `None` if the draft's own evidence
 /// already holds the whole text at the same marking.
-pub(super) fn evidence_of_rejected(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option<EvidenceDraft> {
+pub fn evidence_of_rejected(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option<EvidenceDraft> {
     let mut own = draft.evidence.iter().filter_map(|&i| evidence.get(i));
     if own
         .clone()

@@ -8,6 +8,7 @@
 //! `Server - T1584.004`).
 
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::lenient::{meta_texts, scrub_map};
 use super::marking::ClusterTag;
@@ -54,6 +55,7 @@ pub(super) fn read(galaxies: &[Galaxy], tags: &[ClusterTag]) -> Clusters {
         .filter(|(_, cluster)| !cluster.deleted)
     {
         described.extend(cluster.tag_name.as_deref());
+        let cluster = &with_elements(cluster);
         let kind = cluster
             .kind
             .as_deref()
@@ -77,7 +79,9 @@ impl Clusters {
         let Some(value) = cluster.value.as_deref() else {
             return;
         };
-        match node_type(kind) {
+        // A custom cluster is tagged by its UUID, which names nothing.
+        let is_named = Uuid::parse_str(value).is_err();
+        match node_type(kind).filter(|_| is_named) {
             Some(node_type) => {
                 let node = node(kind, node_type, value, cluster);
                 if !self.nodes.iter().any(|known| known.identity == node.identity) {
@@ -91,6 +95,24 @@ impl Clusters {
             }
         }
     }
+}
+
+/// A cluster whose elements stand in its `meta`, unless they stand there already.
+fn with_elements(cluster: &Cluster) -> Cluster {
+    let mut whole = cluster.clone();
+    for element in std::mem::take(&mut whole.elements) {
+        let (Some(key), Some(value)) = (element.key, element.value) else {
+            continue;
+        };
+        if cluster.meta.contains_key(&key) {
+            continue;
+        }
+        let values = whole.meta.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(values) = values {
+            values.push(value.into());
+        }
+    }
+    whole
 }
 
 /// The node type of a galaxy's clusters, by the galaxy's `type` (misp-galaxy repository).

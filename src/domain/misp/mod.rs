@@ -83,11 +83,11 @@ pub fn detection(kind: &str, value: &str) -> Option<(String, &'static str)> {
 pub type FieldError = (String, String);
 
 /// Counts skipped items.
-fn skip(skipped: &mut SkipCounts, kind: &str, reason: &str, count: usize) {
+pub fn skip(skipped: &mut SkipCounts, kind: &str, reason: &str, count: u64) {
     if count > 0 {
         let of_kind = skipped.entry(kind.to_owned()).or_default();
-        of_kind.count += count as u64;
-        *of_kind.reasons.entry(reason.to_owned()).or_default() += count as u64;
+        of_kind.count += count;
+        *of_kind.reasons.entry(reason.to_owned()).or_default() += count;
     }
 }
 

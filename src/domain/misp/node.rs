@@ -40,6 +40,8 @@ pub(super) struct EventFacts {
     pub source: String,
     pub tlp: Tlp,
     pub labels: Vec<String>,
+    /// When it was last changed, in seconds since 1970.
+    pub timestamp: Option<i64>,
 }
 
 /// An attribute with its resolved context.
@@ -150,7 +152,7 @@ impl Carrier<'_> {
         }
         shown.insert(
             "misp_attributes".to_owned(),
-            json!([self.remaining_members(part)]),
+            json!([self.remaining_members(part, event)]),
         );
         shown
     }
@@ -166,7 +168,7 @@ impl Carrier<'_> {
     }
 
     /// The original attribute without the members that the node shows anyway.
-    fn remaining_members(&self, part: &AttributeValue) -> Map<String, Value> {
+    fn remaining_members(&self, part: &AttributeValue, event: &EventFacts) -> Map<String, Value> {
         let mut kept = scrub_map(self.original, &NOT_KEPT);
         if let Some(Value::String(value)) = self.original.get("value")
             && *value != part.value
@@ -175,6 +177,13 @@ impl Carrier<'_> {
         }
         if let Some(uuid) = self.object.and_then(|object| object.uuid.as_deref()) {
             kept.insert("object_uuid".to_owned(), uuid.into());
+        }
+        // What tells its versions apart, and of which event it is the last word.
+        if self.attribute.uuid.is_some() {
+            kept.insert("event_uuid".to_owned(), event.uuid.as_str().into());
+            if let Some(timestamp) = event.timestamp {
+                kept.insert("event_timestamp".to_owned(), timestamp.into());
+            }
         }
         kept
     }

@@ -4,16 +4,18 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use super::comments::Comments;
 use super::edges::{Edges, NodePositions};
 use super::galaxy::{self, ClusterNode};
-use super::lenient::{scrub_map, without_nul};
+use super::lenient::{self, scrub_map, without_nul};
 use super::marking::{Tags, of_distribution, read_tags};
 use super::node::{Carrier, EventFacts};
 use super::wire::{Attribute, Event, Object};
 use super::{FieldError, ItemDefaults, MispPlan, SkipCounts, bounds, composite, error, node};
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, identity};
+use crate::domain::graph::attributes::{AttributeEnd, AttributeVersion, seconds};
 use crate::domain::tlp::Tlp;
 
 /// Maximum length of an attribute value, in bytes.
@@ -62,6 +64,7 @@ impl<'e> Planner<'e> {
             source: owner.map_or("misp", String::as_str).to_owned(),
             tlp: stated.max(tags.tlp.unwrap_or(Tlp::White)),
             labels: tags.labels.clone(),
+            timestamp: seconds(raw.get("timestamp")),
         };
         Ok(Planner {
             raw,
@@ -111,7 +114,7 @@ impl<'e> Planner<'e> {
     }
 
     fn skip(&mut self, kind: &str, reason: &str, count: usize) {
-        super::skip(&mut self.skipped, kind, reason, count);
+        super::skip(&mut self.skipped, kind, reason, count as u64);
     }
 
     fn evidence(&mut self, attributes: usize, objects: &[Value]) {
@@ -157,6 +160,9 @@ impl<'e> Planner<'e> {
             return self.skip("object", "object is not an object", 1);
         };
         if object.deleted {
+            for attribute in attributes {
+                self.withdraw(attribute, object.timestamp.as_deref());
+            }
             return self.skip("attribute", "object is deleted", attributes.len());
         }
         let Ok(tags) = read_tags(&object.tags) else {
@@ -183,6 +189,7 @@ impl<'e> Planner<'e> {
         let original = raw.as_object().ok_or("attribute is not an object")?;
         let attribute = Attribute::deserialize(original).map_err(|_| "attribute is not an object")?;
         if attribute.deleted {
+            self.withdraw(raw, None);
             return Err("attribute is deleted");
         }
         let value = value_of(original)?;
@@ -225,6 +232,21 @@ impl<'e> Planner<'e> {
         }
         self.edges.learn(&self.drafts, &attribute, carrier.object, &ends);
         Ok(())
+    }
+
+    /// Notes that an attribute is deleted, with its own time or a later one of its object.
+    fn withdraw(&mut self, attribute: &Value, object: Option<&str>) {
+        let uuid = attribute.get("uuid").and_then(lenient::as_text);
+        let Some(uuid) = uuid.filter(|uuid| Uuid::parse_str(uuid).is_ok()) else {
+            return;
+        };
+        let own = seconds(attribute.get("timestamp"));
+        let of_object = object.and_then(|time| time.parse().ok());
+        self.drafts.withdrawn.push(AttributeEnd {
+            uuid: uuid.to_ascii_lowercase(),
+            version: AttributeVersion::of(own.max(of_object), self.facts.timestamp),
+            is_deleted: true,
+        });
     }
 
     /// The most restrictive of the distribution and all applicable TLP tags.

@@ -105,6 +105,8 @@ pub(super) struct Object {
     pub comment: Option<String>,
     #[serde(deserialize_with = "lenient::flag")]
     pub deleted: bool,
+    #[serde(deserialize_with = "lenient::text")]
+    pub timestamp: Option<String>,
     pub distribution: Distribution,
     #[serde(rename = "Tag", deserialize_with = "lenient::list")]
     pub tags: Vec<Tag>,
@@ -156,9 +158,21 @@ pub(super) struct Cluster {
     pub distribution: Distribution,
     #[serde(deserialize_with = "lenient::object")]
     pub meta: Map<String, Value>,
+    /// The entries of `meta`, as exports of clusters list them.
+    #[serde(rename = "GalaxyElement", deserialize_with = "lenient::list")]
+    pub elements: Vec<ClusterElement>,
     /// The relationship of the event or attribute to the cluster; `false` if unstated.
     #[serde(deserialize_with = "lenient::text")]
     pub relationship_type: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct ClusterElement {
+    #[serde(deserialize_with = "lenient::text")]
+    pub key: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    pub value: Option<String>,
 }
 
 /// `type` is 0 for seen, 1 for false positive, 2 for expired.

@@ -33,6 +33,37 @@ pub fn type_of_id(id: &str) -> Option<&str> {
     (!kind.is_empty() && lower && uuid.len() == 36 && Uuid::parse_str(uuid).is_ok()).then_some(kind)
 }
 
+/// Whether an identifier spells its UUID with capital letters.
+pub fn has_capitals(id: &str) -> bool {
+    id.bytes().any(|byte| byte.is_ascii_uppercase()) && type_of_id(id).is_some()
+}
+
+/// Writes the UUIDs of an object's id and references in lower case, as RFC 4122 has them: two spellings are one id.
+pub fn write_ids_in_lower_case(object: &mut Map<String, Value>) {
+    for (key, value) in object {
+        match value {
+            Value::String(id) if (key == "id" || is_ref_key(key)) && has_capitals(id) => {
+                id.make_ascii_lowercase()
+            }
+            Value::Array(items) if key.ends_with("_refs") => {
+                for item in items {
+                    if let Value::String(id) = item
+                        && has_capitals(id)
+                    {
+                        id.make_ascii_lowercase();
+                    }
+                }
+            }
+            Value::Array(items) => {
+                let inner = items.iter_mut().filter_map(Value::as_object_mut);
+                inner.for_each(write_ids_in_lower_case);
+            }
+            Value::Object(inner) => write_ids_in_lower_case(inner),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
 /// A STIX timestamp (section 2.16), which is RFC 3339 in UTC.
 pub fn timestamp(text: &str) -> Option<DateTime<Utc>> {
     DateTime::parse_from_rfc3339(text)
@@ -167,6 +198,25 @@ mod tests {
             Value::Object(object),
             json!({"object_marking_refs": [known], "extensions": {"x": {"inner_ref": known}}, "odd_ref": "not an id"})
         );
+    }
+
+    #[test]
+    fn two_spellings_of_a_uuid_are_one_id() {
+        let (upper, lower) = (
+            "identity--AAAAAAAA-1111-4111-8111-11111111111B",
+            "identity--aaaaaaaa-1111-4111-8111-11111111111b",
+        );
+        let spelled = |id: &str, other: &str| {
+            map(json!({
+                "id": id, "created_by_ref": id, "object_refs": [id, 5], "name": other,
+                "granular_markings": [{"marking_ref": id}], "extensions": {"x": {"inner_ref": id}},
+                "odd_ref": "NOT an id", "external_references": [{"external_id": other}],
+            }))
+        };
+        let mut object = spelled(upper, upper);
+        write_ids_in_lower_case(&mut object);
+        assert_eq!(object, spelled(lower, upper));
+        assert!(has_capitals(upper) && !has_capitals(lower) && !has_capitals("NOT an id"));
     }
 
     #[test]

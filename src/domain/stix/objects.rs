@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::complete;
 use super::marking::{self, DefinitionLevel, Markings};
-use super::object::{modified_of, text, type_of_id, visit_refs};
+use super::object::{has_capitals, modified_of, text, type_of_id, visit_refs, write_ids_in_lower_case};
 use super::schema::StixValidator;
 use crate::domain::tlp::Tlp;
 
@@ -40,6 +40,8 @@ pub struct Objects {
     defined: Markings,
     /// Referenced markings that are not built in.
     referenced: HashSet<String>,
+    /// Whether an id is spelled with capital letters.
+    has_capitals: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -142,10 +144,16 @@ impl Objects {
         value: Value,
         newest: &mut HashMap<String, NewestVersion>,
     ) {
-        let Value::Object(object) = value else {
+        let Value::Object(mut object) = value else {
             self.discard(at, index, DropCause::NotAnObject);
             return;
         };
+        let mut capitals = text(&object, "id").is_some_and(has_capitals);
+        visit_refs(&object, &mut |id| capitals |= has_capitals(id));
+        if capitals {
+            self.has_capitals = true;
+            write_ids_in_lower_case(&mut object);
+        }
         let kind = text(&object, "type").unwrap_or("unknown");
         let Some(id) = text(&object, "id") else {
             self.discard(at, index, DropCause::NoId);
@@ -257,7 +265,11 @@ impl Objects {
 
     /// The object at a position.
     pub(super) fn object(&self, at: &Range<usize>) -> Option<Map<String, Value>> {
-        serde_json::from_str(self.text.get(at.clone())?).ok()
+        let mut object = serde_json::from_str(self.text.get(at.clone())?).ok()?;
+        if self.has_capitals {
+            write_ids_in_lower_case(&mut object);
+        }
+        Some(object)
     }
 
     fn positions_of(&self, role: Role) -> Vec<Range<usize>> {

@@ -9,12 +9,14 @@
 
 mod grammar;
 mod lexer;
+mod observed;
 #[cfg(test)]
 mod tests;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub use grammar::is_well_formed;
+pub use observed::{ObservedValue, observed_values};
 
 /// The kind of observable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

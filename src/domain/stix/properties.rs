@@ -120,6 +120,28 @@ pub fn carry_over(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     }
 }
 
+/// Keeps what a node of another source said when it turns out to be an object of this name: its name and aliases, its ids,
+/// and properties that are not the object's own.
+pub fn take_over(old: &Map<String, Value>, (old_name, name): (&str, &str), new: &mut Map<String, Value>) {
+    carry_over(old, new);
+    let is_other = !old_name.eq_ignore_ascii_case(name);
+    let renamed = is_other.then(|| Value::from(old_name));
+    add_missing(new, "aliases", renamed);
+    let ids = old.get("external_ids").and_then(Value::as_array);
+    add_missing(new, "external_ids", ids.into_iter().flatten().cloned());
+}
+
+fn add_missing(properties: &mut Map<String, Value>, key: &str, more: impl IntoIterator<Item = Value>) {
+    for item in more {
+        let list = properties.entry(key).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(items) = list
+            && !items.contains(&item)
+        {
+            items.push(item);
+        }
+    }
+}
+
 fn references(object: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
     let list = object.get("external_references").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_object)

@@ -15,7 +15,7 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::ingest_result::IngestResult;
 use crate::domain::items::{self, AnalystEntries, IngestBody, ItemPlan, OsintItems, Report};
-use crate::domain::misp::MispExport;
+use crate::domain::misp::{self, MispExport};
 use crate::domain::stix::bundle::{self, StixIngest};
 use crate::domain::stix::ingest::{SkippedObject, SkippedType, StixDefaults};
 use crate::domain::stix::objects::Objects;
@@ -36,6 +36,8 @@ struct StixResults {
     result: IngestResult,
     /// Objects whose marking was defined by this bundle.
     remarked: u64,
+    /// Relationships that wait for an end that has not come yet. They count among the skipped ones, too.
+    waiting: u64,
     #[schema(example = json!([]))]
     warnings: Vec<String>,
     #[serde(flatten)]
@@ -46,9 +48,18 @@ struct StixResults {
 }
 
 #[derive(Serialize, ToSchema)]
-struct MispResults {
+struct DraftResults {
     #[serde(flatten)]
     result: IngestResult,
+    /// Names that several nodes carry, so that the entry has become a node of its own.
+    #[schema(example = json!([]))]
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct MispResults {
+    #[serde(flatten)]
+    result: DraftResults,
     #[serde(flatten)]
     not_taken: NotTaken,
 }
@@ -105,6 +116,7 @@ async fn stix(
     Ok(created_response(StixResults {
         result: done.result,
         remarked: done.remarked,
+        waiting: done.waiting,
         warnings: done.warnings,
         not_taken: done.skipped.by_type.into(),
         skipped_objects: done.skipped.objects,
@@ -119,7 +131,7 @@ fn read_bundle(body: Vec<u8>) -> Result<(Objects, StixDefaults), DomainError> {
 /// Ingests the items of an OSINT collector.
 #[utoipa::path(
     post, path = "/api/ingest/osint", operation_id = "ingest_osint", tag = "Ingest", request_body = OsintItems,
-    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<IngestResult>))
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<DraftResults>))
 )]
 async fn osint(
     caller: Guarded<RecallWrite>,
@@ -147,7 +159,7 @@ async fn misp(
 /// Ingests the entries of an analyst.
 #[utoipa::path(
     post, path = "/api/ingest/analyst", operation_id = "ingest_analyst", tag = "Ingest", request_body = AnalystEntries,
-    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<IngestResult>))
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<DraftResults>))
 )]
 async fn analyst(
     caller: Guarded<RecallWrite>,
@@ -160,7 +172,7 @@ async fn analyst(
 /// Ingests a structured report.
 #[utoipa::path(
     post, path = "/api/ingest/report", operation_id = "ingest_report", tag = "Ingest", request_body = Report,
-    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<IngestResult>))
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<DraftResults>))
 )]
 async fn report(
     caller: Guarded<RecallWrite>,
@@ -189,13 +201,24 @@ async fn drafts<W: IngestBody>(
         action: W::ACTION,
     };
     let done = state.graph.call_with(message, load).await?;
-    let result = done.result;
+    let result = DraftResults {
+        result: done.result,
+        warnings: done.warnings,
+    };
     Ok(match skipped {
         None => created_response(result),
-        Some(skipped) => created_response(MispResults {
-            result,
-            not_taken: skipped.into(),
-        }),
+        Some(mut skipped) => {
+            misp::skip(
+                &mut skipped,
+                "attribute",
+                "not newer than the stored version",
+                done.outdated,
+            );
+            created_response(MispResults {
+                result,
+                not_taken: skipped.into(),
+            })
+        }
     })
 }
 

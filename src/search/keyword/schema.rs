@@ -11,7 +11,7 @@ use crate::search::text::analyzer::ANALYZER;
 use crate::search::text::canonical_key;
 
 /// Increment when the fields, the text analysis or the rows change; older indexes are then rebuilt.
-pub(in crate::search) const SCHEMA_VERSION: u32 = 6;
+pub(in crate::search) const SCHEMA_VERSION: u32 = 7;
 
 pub(super) const HIGH: &str = "high";
 pub(super) const LOW: &str = "low";
@@ -107,9 +107,10 @@ pub(super) fn title_of(doc: &IndexDoc) -> impl Iterator<Item = &String> {
     std::iter::once(&doc.name).chain(&doc.aliases)
 }
 
-/// The texts of the body field. Nobody asks for the parts of a STIX id, so it is a key only.
+/// The texts of the body field. Nobody asks for the parts of a STIX id or of a UUID, so these are keys only.
 pub(super) fn body_of(doc: &IndexDoc) -> impl Iterator<Item = &String> {
-    let identifiers = doc.identifiers.iter().filter(|id| !is_stix_id(id));
+    let is_word = |id: &&String| !is_stix_id(id) && Uuid::parse_str(id).is_err();
+    let identifiers = doc.identifiers.iter().filter(is_word);
     std::iter::once(&doc.body).chain(identifiers)
 }
 

@@ -121,7 +121,8 @@ fn index_bytes(id: &RecordId) -> u64 {
         "edge" => return 4 * GRAPH,
         "node" | "node_write" | "note" | "evidence" | "passage" | "stix_support" | "enrichment"
         | "audit_entry" | "audit_by_user" | "audit_link" | "workspace" | "lease" | "feed_item"
-        | "feed_object" | "feed_support" | "feed_waiting" | "stix_carrier" | "stix_rise" => return 0,
+        | "feed_object" | "feed_support" | "feed_waiting" | "stix_carrier" | "stix_rise" | "stix_waiting"
+        | "stix_awaited" | "stix_waiting_count" => return 0,
         "staged_entity" | "staging_part" | "stix_held" | "recall_session" => 1,
         _ => 2,
     };

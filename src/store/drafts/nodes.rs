@@ -11,6 +11,7 @@ use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::graph::draft::{DraftSource, MergedNode};
 use crate::domain::ids::WorkspaceIds;
+use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::rows::{NodeRow, key, record};
@@ -68,6 +69,10 @@ impl DraftsTransaction<'_> {
             self.look_up(&mut rows, likely).await?;
             for draft in chunk {
                 let place = ids.len();
+                if let Some(stands) = self.write.corrections.stale.get(&place) {
+                    ids.push(*stands);
+                    continue;
+                }
                 let id = self.settle(&mut rows, place, draft).await?;
                 let source = match rows.get(&id) {
                     Some(Some(held)) if !write.evidence_only.contains(&place) => {
@@ -107,6 +112,13 @@ impl DraftsTransaction<'_> {
     async fn settle(&self, rows: &mut NodeRows, place: usize, draft: &NodeDraft) -> Result<Uuid, StoreError> {
         if let Some(id) = self.write.merges.get(&place) {
             self.look_up(rows, vec![*id]).await?;
+            // An indicator has the value in its pattern, but a node of the value itself comes first.
+            if draft.node_type == NodeType::Ioc
+                && !self.write.evidence_only.contains(&place)
+                && let Some(own) = self.seen_node_of_identity(rows, draft).await?
+            {
+                return Ok(own);
+            }
             match rows.get(id) {
                 // Chosen by a user, or committed earlier.
                 Some(Some(_)) if self.write.evidence_only.contains(&place) => return Ok(*id),
@@ -121,6 +133,20 @@ impl DraftsTransaction<'_> {
         let id = self.node_of_identity(rows, draft).await?;
         let beside = self.open_node_beside(rows, id, draft).await?;
         Ok(beside.unwrap_or(id))
+    }
+
+    /// The node with the draft's identity that the writer sees.
+    async fn seen_node_of_identity(
+        &self,
+        rows: &mut NodeRows,
+        draft: &NodeDraft,
+    ) -> Result<Option<Uuid>, StoreError> {
+        for ids in self.early_ids().into_iter().chain([self.secret_ids]) {
+            if let NodeOfDraft::Seen(id) = self.node_among(rows, draft, ids).await? {
+                return Ok(Some(id));
+            }
+        }
+        Ok(None)
     }
 
     async fn node_of_identity(&self, rows: &mut NodeRows, draft: &NodeDraft) -> Result<Uuid, StoreError> {
@@ -252,7 +278,7 @@ impl DraftsTransaction<'_> {
         records.map(move |record| (ids.evidence(&record.identity), record.tlp))
     }
 
-    async fn write_rows(&mut self, rows: NodeRows) -> Result<(), StoreError> {
+    pub(super) async fn write_rows(&mut self, rows: NodeRows) -> Result<(), StoreError> {
         let (mut created, mut updated) = (Vec::new(), Vec::new());
         let changed = |held: &HeldNode| held.merged.is_changed();
         for held in rows.into_values().flatten().filter(changed) {
@@ -281,7 +307,7 @@ impl DraftsTransaction<'_> {
     }
 
     /// Whether a node is hidden from the writer.
-    fn hides(&self, held: &HeldNode) -> bool {
+    pub(super) fn hides(&self, held: &HeldNode) -> bool {
         held.merged.content().tlp > self.write.highest
     }
 }

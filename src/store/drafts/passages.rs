@@ -48,7 +48,10 @@ impl DraftsTransaction<'_> {
     /// Writes the passages that are new, as far as the transaction has room: their texts stay in the evidence in any
     /// case.
     pub(super) async fn passages(&mut self, nodes: &[Uuid]) -> Result<(), StoreError> {
-        let drafts = self.write.drafts.passages.iter().filter_map(|draft| {
+        let stale = |place: &usize| self.write.corrections.stale.contains_key(place);
+        let drafts = self.write.drafts.passages.iter();
+        let drafts = drafts.filter(|draft| !draft.about.iter().any(stale));
+        let drafts = drafts.filter_map(|draft| {
             let [source, target] = draft.about.map(|place| nodes.get(place).copied());
             Some(PassageContent {
                 about: [source?, target?],

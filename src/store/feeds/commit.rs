@@ -60,6 +60,8 @@ pub struct StixOrigin {
     /// The nodes and edges of the bundle that may exist already; `None` if any may. The others are inserted without being
     /// read first.
     pub known: Option<HashSet<Uuid>>,
+    /// The rows of objects that turned out to be nodes of other sources, by the id that the object's would have.
+    pub joins: HashMap<Uuid, Uuid>,
     /// The number of the last write when these were found.
     pub after: u64,
 }

@@ -35,4 +35,10 @@ impl Store {
     pub fn ids_of(&self, ws: Uuid) -> WorkspaceIds {
         self.id_secret.ids_of(ws)
     }
+
+    /// The ids that nodes with this identity may have in a workspace.
+    pub fn ids_of_identity(&self, ws: Uuid, identity: &str) -> [Uuid; 2] {
+        let ids = [self.id_secret.ids_of(ws), self.id_secret.secret_ids_of(ws)];
+        ids.map(|ids| ids.node(identity))
+    }
 }

@@ -17,7 +17,7 @@ use crate::domain::staging::{CommitResult, StagedStatus};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
-use crate::store::drafts::{DraftsIngestOutcome, DraftsWrite, write_drafts};
+use crate::store::drafts::{Corrections, DraftsIngestOutcome, DraftsWrite, write_drafts};
 use crate::store::rows::{key, parse, record};
 
 /// Maximum number of discarded identities a batch remembers.
@@ -168,9 +168,11 @@ impl Commit<'_> {
             let position = plan.drafts.evidence.len();
             evidence.insert(part.row.ord, position);
             let session = batch.session_id.as_deref();
+            let is_linked = |row: &StagedEntityRow| row.linked_texts().contains(&part.row.ord);
+            let was_written = decided.done.iter().any(is_linked);
             plan.drafts
                 .evidence
-                .push(part.row.evidence(session, part.marking)?);
+                .push(part.row.evidence(session, part.marking, was_written)?);
             plan.drafts.edges.extend(stated_edges(part, position, &ends)?);
         }
         for (place, row) in ends.iter().enumerate() {
@@ -203,6 +205,7 @@ impl Commit<'_> {
             merges: &plan.merges,
             highest: self.highest,
             evidence_only: &plan.evidence_only,
+            corrections: &Corrections::default(),
             after: self.after,
             now: self.now,
         };

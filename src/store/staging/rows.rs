@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
@@ -212,15 +213,23 @@ impl PartRow {
         })
     }
 
-    /// The text as evidence for what it names, marked `tlp_rank`.
+    /// The text as evidence for what it names, marked `tlp_rank`; `was_written` says whether it is evidence already.
     pub(in crate::store) fn evidence(
         &self,
         session: Option<&str>,
         tlp_rank: i64,
+        was_written: bool,
     ) -> Result<EvidenceDraft, DomainError> {
         let id = key(&self.id)?.to_string();
+        let source = session.unwrap_or(&self.source_type).to_owned();
+        let original: JsonText = unpack(&self.source)?.into();
+        let digest = hex::encode(Sha256::digest(original.text()));
+        let level = tlp(tlp_rank)?;
+        let named = if was_written { tlp(self.tlp_rank)? } else { level };
         Ok(EvidenceDraft {
-            identity: identity(["staged", &id]),
+            // The same text of the same source at the same marking is one record, however often it is sent. A record
+            // keeps its marking where a later decision is stricter.
+            identity: identity(["staged text", &self.source_type, &source, named.as_str(), &digest]),
             kind: "staged",
             ext_id: Some(id),
             title: format!(
@@ -228,9 +237,9 @@ impl PartRow {
                 self.source_type,
                 self.created_at.format("%Y-%m-%d %H:%M")
             ),
-            source: session.unwrap_or(&self.source_type).to_owned(),
-            tlp: tlp(tlp_rank)?,
-            raw: unpack(&self.source)?.into(),
+            source,
+            tlp: level,
+            raw: original,
         })
     }
 

@@ -9,7 +9,7 @@ use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{End, ExistingEdge, OriginalRow};
 use super::nodes::is_silent;
 use super::targets::Target;
-use super::{Ingest, NO_END, OLD};
+use super::{Ingest, OLD};
 use crate::domain::graph::later_than;
 use crate::domain::graph::merge::silent_version;
 use crate::domain::stix::ingest::StixRelationship;
@@ -41,6 +41,7 @@ impl Ingest<'_> {
         let ends = self.ends(edges).await?;
         let targets = self.edge_targets(edges, &ends).await?;
         let mut writes = EdgeWrites::default();
+        let mut absent = Vec::new();
         for (place, (edge, target)) in edges.iter().zip(targets).enumerate() {
             yield_regularly(place).await;
             let joined = ends
@@ -48,9 +49,12 @@ impl Ingest<'_> {
                 .zip(ends.get(edge.target_ref.as_str()));
             let are_known = joined.is_some_and(|(source, target)| source.is_known && target.is_known);
             if !are_known {
+                let (reason, waits) = self.reason_to_wait(edge).await?;
                 let report = &mut self.done.skipped;
-                report.add_invalid("relationship", &edge.stix_id, NO_END.into());
+                report.add_invalid("relationship", &edge.stix_id, reason.into());
                 self.done.unjoined.insert(edge.stix_id.clone());
+                self.done.waiting += u64::from(waits);
+                absent.extend((waits && joined.is_none()).then_some(edge));
             }
             let (Some((source, end)), Some(target)) = (joined, target) else {
                 continue;
@@ -103,7 +107,8 @@ impl Ingest<'_> {
                 }
             }
         }
-        self.write_edges(writes).await
+        self.write_edges(writes).await?;
+        self.wait(absent, &ends, default_tlp).await
     }
 
     /// See `raise_node`.

@@ -148,7 +148,7 @@ impl Ingest<'_> {
         &self,
         nodes: &[StixNode],
     ) -> Result<Vec<Target<ExistingNode>>, StoreError> {
-        let id = |node: &StixNode| self.ids.node(&node.stix_id);
+        let id = |node: &StixNode| self.first_id(&node.stix_id);
         let ids = nodes.iter().map(id).filter(|id| self.may_exist(id)).collect();
         let mut first: Rows<ExistingNode> = self.rows_of(ids).await?;
         let mut asked = Vec::new();
@@ -226,7 +226,7 @@ impl Ingest<'_> {
     fn edge_name(&self, edge: &StixRelationship, ends: &Ends<'_>) -> String {
         let mut name = edge.stix_id.clone();
         for end in [&edge.source_ref, &edge.target_ref] {
-            let usual = self.ids.node(end);
+            let usual = self.first_id(end);
             if let Some(end) = ends.get(end.as_str()).filter(|end| end.node != usual) {
                 name.push_str(&format!("\0{}", end.node));
             }
@@ -238,9 +238,8 @@ impl Ingest<'_> {
     pub(super) async fn ends<'p>(&self, edges: &'p [StixRelationship]) -> Result<Ends<'p>, StoreError> {
         let refs = edges.iter().flat_map(|edge| [&edge.source_ref, &edge.target_ref]);
         let refs: HashSet<&str> = refs.map(String::as_str).collect();
-        let first_id = |stix_id: &str| self.ids.node(stix_id);
         let place = |stix_id: &str| {
-            let id = first_id(stix_id);
+            let id = self.first_id(stix_id);
             self.placed.get(&id).copied().unwrap_or(id)
         };
         let mut rows: Rows<ExistingEnd> = self.rows_of(refs.iter().map(|id| place(id)).collect()).await?;
@@ -248,7 +247,7 @@ impl Ingest<'_> {
         for stix_id in refs {
             let node = place(stix_id);
             let Some(row) = rows.remove(&node) else { continue };
-            let is_known = self.sees(row.tlp_rank) || self.own.contains(&first_id(stix_id));
+            let is_known = self.sees(row.tlp_rank) || self.own.contains(&self.first_id(stix_id));
             if !is_known {
                 hidden.push(stix_id);
             }

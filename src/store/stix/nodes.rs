@@ -24,10 +24,10 @@ use crate::store::graph::write::NodeRise;
 
 /// What the nodes of a chunk write.
 #[derive(Default)]
-struct NodeWrites<'p> {
+pub(super) struct NodeWrites<'p> {
     created: Vec<NodeRow>,
-    updated: Vec<NodeRow>,
-    evidence: Vec<EvidenceRow>,
+    pub(super) updated: Vec<NodeRow>,
+    pub(super) evidence: Vec<EvidenceRow>,
     held: Vec<HeldRow>,
     unrestricted: UnrestrictedRows,
     rises: Vec<NodeRise>,
@@ -42,7 +42,7 @@ impl Ingest<'_> {
         for (place, (node, target)) in nodes.iter().zip(targets).enumerate() {
             yield_regularly(place).await;
             if let Target::Update { row, .. } | Target::Rise { row, .. } | Target::Known(row) = &target {
-                self.placed.insert(self.ids.node(&node.stix_id), row.key()?);
+                self.placed.insert(self.first_id(&node.stix_id), row.key()?);
             }
             match target {
                 Target::Nowhere => {
@@ -63,6 +63,12 @@ impl Ingest<'_> {
                     level,
                     is_unseen,
                 } => {
+                    // What another source made is no version of the object, so it decides nothing about its marking.
+                    if row.stix_evidence.is_none() {
+                        self.done.result.nodes_updated += 1;
+                        self.join_node(node, &row, default_tlp, &mut writes).await?;
+                        continue;
+                    }
                     if is_unseen {
                         self.done.result.nodes_created += 1;
                     } else {
@@ -167,7 +173,7 @@ impl Ingest<'_> {
     }
 
     /// The row of a version, and its evidence, which is not linked yet.
-    fn version(
+    pub(super) fn version(
         &mut self,
         node: &StixNode,
         id: Uuid,
@@ -187,7 +193,7 @@ impl Ingest<'_> {
             carried: &node.carried,
         };
         self.hold(held, &source.id, default_tlp, &mut writes.held)?;
-        self.placed.insert(usual, id);
+        self.placed.insert(self.first_id(&node.stix_id), id);
         writes.evidence.push(source);
         Ok((row, source_id))
     }

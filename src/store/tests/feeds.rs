@@ -10,7 +10,7 @@ use crate::domain::feed::{Feed, Redistribution};
 use crate::domain::ingest_result::IngestResult;
 use crate::domain::node::NodeType;
 use crate::store::rows::record;
-use crate::store::{DraftsIngestOutcome, DraftsWrite, StixIngestOutcome, StixOrigin};
+use crate::store::{Corrections, DraftsIngestOutcome, DraftsWrite, StixIngestOutcome, StixOrigin};
 
 /// Reverts a store to the schema without feeds, in which each node named the redistribution state of its source.
 pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE pilot_request; REMOVE TABLE outbox; \
@@ -287,6 +287,7 @@ async fn merge(store: &Store, ws: Uuid, node: Uuid) -> DraftsIngestOutcome {
         merges: &HashMap::from([(0, node)]),
         highest: Tlp::Red,
         evidence_only: &HashSet::new(),
+        corrections: &Corrections::default(),
         after: store.last_write(ws).await.unwrap(),
         now: clock::now(),
     };

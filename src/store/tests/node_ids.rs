@@ -12,7 +12,7 @@ use crate::domain::node::NodeType;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::store::rows::record;
-use crate::store::{DraftsIngestOutcome, DraftsWrite};
+use crate::store::{Corrections, DraftsIngestOutcome, DraftsWrite};
 
 const IDENTITY: &str = "tool\0quiet heron";
 
@@ -44,6 +44,7 @@ async fn send(store: &Store, ws: Uuid, drafts: &Drafts, highest: Tlp) -> (Uuid, 
         merges: &HashMap::new(),
         highest,
         evidence_only: &HashSet::new(),
+        corrections: &Corrections::default(),
         after: store.last_write(ws).await.unwrap(),
         now: clock::now(),
     };

@@ -7,7 +7,7 @@ use serde_json::Map;
 use super::*;
 use crate::domain::draft::{Drafts, NodeDraft, PassageDraft};
 use crate::domain::node::NodeType;
-use crate::store::{Changes, DraftsIngestOutcome, DraftsWrite};
+use crate::store::{Changes, Corrections, DraftsIngestOutcome, DraftsWrite};
 
 /// Reverts a store to the schema whose journal listed nodes alone, and to the one whose journal listed only some edges.
 const BEFORE: [&str; 2] = [
@@ -160,6 +160,7 @@ pub(in crate::store) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> 
         merges: &HashMap::new(),
         highest: Tlp::Red,
         evidence_only: &HashSet::new(),
+        corrections: &Corrections::default(),
         after: store.last_write(ws).await.unwrap(),
         now: clock::now(),
     };

@@ -40,6 +40,7 @@ mod misp_shapes;
 mod neighbours;
 mod not_found_timing;
 mod oauth;
+mod one_thing;
 mod openapi;
 mod operator;
 mod osint;

@@ -5,6 +5,40 @@ use crate::domain::draft::identity;
 use crate::domain::node::NodeType;
 
 #[test]
+fn a_uuid_names_nobody() {
+    let tag = "misp-galaxy:threat-actor=\"7cdff317-a673-4474-84ec-4f1754947823\"";
+    let cluster = json!({"type": "threat-actor", "value": "7CDFF317-A673-4474-84EC-4F1754947823", "tag_name": "custom"});
+    let plan = planned(json!({
+        "Tag": [{"name": tag}], "Galaxy": [{"type": "threat-actor", "GalaxyCluster": [cluster]}],
+        "Attribute": [{"type": "domain", "value": "a.example"}],
+    }));
+    assert_eq!(names(&plan), ["a.example"]);
+    assert_eq!(
+        named(&plan, "a.example").properties.map()["tags"],
+        json!(["custom", tag])
+    );
+}
+
+#[test]
+fn synonyms_are_aliases_wherever_the_cluster_lists_them() {
+    let elements = json!([{"key": "synonyms", "value": "Bonebreakers"}, {"key": "synonyms", "value": "OG-7"},
+        {"key": "country", "value": "ZZ"}]);
+    for cluster in [
+        json!({"meta": {"synonyms": ["Bonebreakers", "OG-7"]}}),
+        json!({"GalaxyElement": elements, "meta": {}}),
+        json!({"GalaxyElement": elements, "meta": {"synonyms": ["Bonebreakers", "OG-7"]}}),
+        json!({"GalaxyElement": elements}),
+    ] {
+        let mut cluster = cluster;
+        cluster["value"] = "Ossifrage Gang".into();
+        let galaxy = json!([{"type": "threat-actor", "GalaxyCluster": [cluster]}]);
+        let plan = planned(json!({"Galaxy": galaxy, "Attribute": []}));
+        let node = named(&plan, "Ossifrage Gang").properties.map();
+        assert_eq!(node["aliases"], json!(["Bonebreakers", "OG-7"]), "{cluster}");
+    }
+}
+
+#[test]
 fn clusters_become_nodes_of_their_type() {
     for (kind, value, node_type, name, want) in [
         (

@@ -77,6 +77,13 @@ fn stated(distribution: &Value) -> Option<&str> {
     distribution.as_str().filter(|text| *text != "5")
 }
 
+/// A value by class; two spellings of a file or registry key by case are one.
+fn folded(class: &str, value: String) -> (String, String) {
+    let is_any_case = ["file", "registry-key", "regkey"].contains(&class);
+    let value = if is_any_case { value.to_lowercase() } else { value };
+    (class.to_owned(), value)
+}
+
 /// Marking by class and value, with AMBER for every distribution other than 0 and 1.
 fn expected(event: &Value) -> BTreeMap<(String, String), Tlp> {
     let mut expected = BTreeMap::new();
@@ -114,7 +121,7 @@ fn expected(event: &Value) -> BTreeMap<(String, String), Tlp> {
             vec![value]
         };
         for (kind, value) in kinds.zip(values.into_iter().rev()) {
-            let key = (class(kind).to_owned(), canonical(kind, value));
+            let key = folded(class(kind), canonical(kind, value));
             let known = expected.entry(key).or_insert(tlp);
             *known = tlp.max(*known);
         }
@@ -136,7 +143,7 @@ fn found(plan: &MispPlan) -> BTreeMap<(String, String), Tlp> {
                 crate::domain::naming::indicator_identity(kind, &value)
             );
         }
-        let twice = found.insert((class(kind).to_owned(), value), node.tlp);
+        let twice = found.insert(folded(class(kind), value), node.tlp);
         assert_eq!(twice, None, "{} is two nodes", node.name);
     }
     found

@@ -124,14 +124,23 @@ impl<'p> Lexer<'p> {
     }
 
     /// All tokens; `None` if part of the text is not a token.
-    pub(super) fn tokens(mut self) -> Option<Vec<Lexeme>> {
+    pub(super) fn tokens(self) -> Option<Vec<Lexeme>> {
+        let tokens = self.spelled_tokens()?;
+        Some(tokens.into_iter().map(|(token, _)| token).collect())
+    }
+
+    /// All tokens with their texts; `None` if part of the text is not a token.
+    pub(super) fn spelled_tokens(mut self) -> Option<Vec<(Lexeme, &'p str)>> {
         let mut tokens = Vec::new();
         loop {
             self.skip_blank()?;
             if self.rest.is_empty() {
                 return Some(tokens);
             }
-            tokens.push(self.token()?);
+            let before = self.rest;
+            let token = self.token()?;
+            let length = before.len() - self.rest.len();
+            tokens.push((token, before.get(..length)?));
         }
     }
 

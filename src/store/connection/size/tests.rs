@@ -22,7 +22,7 @@ use crate::store::rows::{HeldRow, record};
 use crate::store::stix::rows::StixRows;
 use crate::store::tests::passages::send;
 use crate::store::tests::{entry, fresh_with, run};
-use crate::store::{DraftsWrite, StixIngestOutcome, StorageMemory, Store};
+use crate::store::{Corrections, DraftsWrite, StixIngestOutcome, StorageMemory, Store};
 
 /// A quarter of the lowest limit that can be configured: a debug build takes minutes to fill that.
 const LIMIT: usize = 4 << 20;
@@ -255,6 +255,7 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
                     merges: &HashMap::new(),
                     highest: Tlp::Red,
                     evidence_only: &HashSet::new(),
+                    corrections: &Corrections::default(),
                     after: store.last_write(ws).await.unwrap(),
                     now: clock::now(),
                 };
