@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
@@ -212,15 +213,18 @@ impl PartRow {
         })
     }
 
-    /// The text as evidence for what it names, marked `tlp_rank`.
+    /// The text as evidence for what it names, marked `tlp_rank`. However often a text is staged at one marking, it is one
+    /// record.
     pub(in crate::store) fn evidence(
         &self,
         session: Option<&str>,
         tlp_rank: i64,
     ) -> Result<EvidenceDraft, DomainError> {
-        let id = key(&self.id)?.to_string();
+        let raw = unpack(&self.source)?;
+        let text = raw.get("text").and_then(Value::as_str).unwrap_or_default();
+        let digest = format!("{:x}", Sha256::digest(text.trim().as_bytes()));
         Ok(EvidenceDraft {
-            identity: identity(["staged", &id]),
+            identity: identity(["staged text", &digest, tlp(self.tlp_rank)?.as_str()]),
             kind: "staged",
             ext_id: Some(id),
             title: format!(
@@ -230,7 +234,7 @@ impl PartRow {
             ),
             source: session.unwrap_or(&self.source_type).to_owned(),
             tlp: tlp(tlp_rank)?,
-            raw: unpack(&self.source)?.into(),
+            raw: raw.into(),
         })
     }
 

@@ -164,8 +164,12 @@ async fn check(url: String) {
     let second = batch(&more);
     let ip = IpAddr::from([127, 0, 0, 1]);
     let entry = AuditEntry::anonymous(ws, ip, "test", "test", Outcome::Success, clock::now());
+    let later = NewBatch {
+        text: "A later text of the session.",
+        ..new(&second, &more, &stated)
+    };
     let staged = store
-        .stage(ws, &new(&second, &more, &stated), Tlp::Amber, |_| entry.clone())
+        .stage(ws, &later, Tlp::Amber, |_| entry.clone())
         .await
         .unwrap();
     assert_eq!((staged.batch, staged.part, staged.added), (first.id, 1, 1));
