@@ -7,6 +7,7 @@ mod feeds;
 pub(super) mod held;
 mod known;
 pub(super) mod known_definitions;
+mod lookup;
 mod nodes;
 pub(super) mod remarking;
 pub(super) mod rises;

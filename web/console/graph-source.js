@@ -1,5 +1,6 @@
-// The graph of a workspace, as the graph view wants it: it grows from a search or a node.
+// The graph of a workspace, as the graph view wants it: it grows from a search or a node, at first the last one.
 
+import { ApiError } from "../lib/client.js";
 import { percent } from "../lib/format.js";
 import { plain } from "../lib/markdown.js";
 import { badge, tlp, when } from "../lib/parts.js";
@@ -20,16 +21,29 @@ export const graphSource = (api) => {
     return pages.get(key);
   }
 
+  /** What is around the node that was opened or found last, if it is still there. */
+  async function begun(options) {
+    const id = await api.lastNode(options);
+    if (id === null) return null;
+    try {
+      const found = await read(id, 0, options);
+      return { ...part(found), begun: found.node.name };
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    }
+  }
+
   return {
     whole: false,
     depths: [1],
     empty: "Begin with a search.",
     next: () => ["The nodes found begin the picture; expand them to see what they are related to."],
 
-    start: async ({ around }, options) => {
+    start: async ({ around, fresh }, options) => {
       pages.clear();
-      if (!around) return { nodes: [], edges: [] };
-      return part(await read(around, 0, options));
+      if (around) return part(await read(around, 0, options));
+      return (!fresh && await begun(options)) || { nodes: [], edges: [] };
     },
 
     find: async (q, _notes, options) => {

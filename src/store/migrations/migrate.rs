@@ -40,6 +40,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (24, include_str!("../../../schemas/0024_staging_levels.surql")),
     (25, include_str!("../../../schemas/0025_carried_markings.surql")),
     (26, include_str!("../../../schemas/0026_write_numbers.surql")),
+    (27, include_str!("../../../schemas/0027_lists.surql")),
 ];
 
 /// Before this migration the audit log is moved.

@@ -37,9 +37,29 @@ describe("a workspace with nodes", () => {
       const [, links] = await numbers(page);
       assert.ok(links > 0, await status(page).innerText());
       assert.match(await status(page).innerText(), /Links appear for nodes that you open or expand/);
-      assert.equal(asked.filter((path) => path.startsWith("/api/")).length, 2, `${asked}`);
+      const reads = asked.filter((path) => path.startsWith("/api/") && path !== "/api/recall/sessions");
+      assert.equal(reads.length, 2, `${asked}`);
       const spoken = page.getByRole("status").filter({ hasText: "Sandworm Team, " });
       assert.doesNotMatch(await spoken.first().innerText(), /, 0 links/);
+    }),
+  );
+
+  test(
+    "begins in a new visit with what was found last, which a search replaces",
+    at("#/graph", async (page, { service }) => {
+      const { results } = await service.ask("GET", "/api/recall/search?mode=structured&q=Turla");
+      await page.reload();
+      await page.getByText(`Around ${results[0].name}, which you opened or found last`).waitFor();
+      const [nodes] = await numbers(page);
+      assert.ok(nodes > 1, await status(page).innerText());
+      await page.getByLabel("Search", { exact: true }).fill("Sandworm");
+      await page.getByLabel("Search", { exact: true }).press("Enter");
+      await read(page);
+      assert.doesNotMatch(await status(page).innerText(), /Around/);
+      await page.getByRole("tab", { name: "List" }).click();
+      assert.equal(await page.getByRole("button", { name: results[0].name, exact: true }).count(), 0);
+      await page.evaluate(() => { location.hash = "#/graph?new=yes"; });
+      await page.getByText("Begin with a search.").waitFor();
     }),
   );
 
@@ -64,7 +84,7 @@ describe("a workspace with nodes", () => {
       assert.deepEqual(await numbers(page), before);
       assert.deepEqual(asked.filter((url) => url.includes("/api/")), [], "nothing is asked for again");
       await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Graph" }).click();
-      await page.getByText("Begin with a search.").waitFor();
+      await page.getByText(`Around ${name}, which you opened or found last`).waitFor();
     }),
   );
 
