@@ -62,6 +62,18 @@ wire_enum! {
     }
 }
 
+/// A relationship between two nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct NodeLink {
+    pub id: Uuid,
+    #[schema(example = "uses")]
+    pub relationship_type: String,
+    /// The id of the node that it leads from.
+    pub source: Uuid,
+    /// The id of the node that it leads to.
+    pub target: Uuid,
+}
+
 /// The node at the other end of a relationship.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct OtherEnd {

@@ -66,6 +66,8 @@ export const api = {
     const { sessions } = await api.sessions({ limit: 10 }, options);
     return sessions.find(({ node_ids: found }) => found.length > 0)?.node_ids[0] ?? null;
   },
+  /** The best connected nodes, and the relationships among them. */
+  graph: (options) => client.get("/api/graph", options),
   evidence: (id, query, options) => client.get(at("/api/evidence", id), { query, ...options }),
 
   /** `{text, source_type?, session_id?, ingest_mode?, default_tlp?, default_confidence?}`. */

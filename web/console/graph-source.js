@@ -1,4 +1,5 @@
-// The graph of a workspace, as the graph view wants it: it grows from a search or a node, at first the last one.
+// The graph of a workspace, as the graph view wants it: it grows from a search or a node, at first from
+// the last one or the best connected.
 
 import { ApiError } from "../lib/client.js";
 import { percent } from "../lib/format.js";
@@ -21,17 +22,20 @@ export const graphSource = (api) => {
     return pages.get(key);
   }
 
-  /** What is around the node that was opened or found last, if it is still there. */
+  /** What is around the node that was opened or found last, or else the best connected nodes. */
   async function begun(options) {
     const id = await api.lastNode(options);
-    if (id === null) return null;
     try {
-      const found = await read(id, 0, options);
-      return { ...part(found), begun: found.node.name };
+      if (id !== null) {
+        const found = await read(id, 0, options);
+        return { ...part(found), begun: `Around ${found.node.name}, which you opened or found last` };
+      }
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return null;
-      throw error;
+      if (!(error instanceof ApiError && error.status === 404)) throw error;
     }
+    const { nodes, relationships } = await api.graph(options);
+    const edges = relationships.map(({ relationship_type: relationship, ...edge }) => ({ ...edge, relationship }));
+    return nodes.length > 0 && { nodes: nodes.map(nodeOf), edges, begun: "The best connected nodes" };
   }
 
   return {

@@ -33,7 +33,7 @@ export class GraphView {
   #total = 0;
   #truncated = false;
   #left;
-  /** The name of the node that the picture began with by itself; a search takes its place. */
+  /** What the picture began with by itself; a search takes its place. */
   #begun = null;
   /** The node of which to say more once its details have arrived. */
   #unsaid = null;
@@ -375,7 +375,7 @@ export class GraphView {
     const around = this.#wish.around !== "";
     const total = whole && this.#truncated ? this.#total : 0;
     return [
-      this.#begun !== null && `Around ${this.#begun}, which you opened or found last: `,
+      this.#begun !== null && `${this.#begun}: `,
       summary(this.#picture, { text, asked, whole, around, total, matches: this.#matches.length }),
       text !== "" && whole && !asked
         && button("Search the whole graph", () => this.#ask(text).then(() => this.#find.focus()), { class: "link" }),

@@ -19,7 +19,7 @@ import { GraphView } from "../graph/view.js";
  * @property {(id: string, offset: number, options: {signal: AbortSignal}) => Promise<Details>} details
  *
  * @typedef {{nodes: Object[], edges: Object[], total?: number, truncated?: boolean, last?: boolean, found?: number,
- *   around?: Part, begun?: string}} Part `begun` names the node that it began with by itself; `truncated`: there is more; `last`: but it cannot be asked for. Of a search, `found` says how
+ *   around?: Part, begun?: string}} Part `begun` says what it began with by itself; `truncated`: there is more; `last`: but it cannot be asked for. Of a search, `found` says how
  *   many of the nodes, which come first, were found, and `around` is what is around the first.
  *
  * @typedef {Object} Details A node with a page of what is behind it and around it.

@@ -14,6 +14,7 @@ mod export;
 mod export_gate;
 mod hits;
 mod ingest;
+mod overview;
 mod question;
 mod recall;
 mod session;
@@ -29,6 +30,7 @@ pub use self::drafts::{CommitStaged, DraftsOutcome, FindDuplicates, IngestDrafts
 pub use self::export::{ExportBundle, ExportSession};
 pub(super) use self::ingest::plan_objects;
 pub use self::ingest::{IngestOutcome, IngestStix};
+pub use self::overview::ReadOverview;
 pub use self::recall::{Recall, RecallOutcome, RecallSemantic};
 pub use self::session::{ListSessions, ReadSession};
 use super::worker::WorkerHandle;

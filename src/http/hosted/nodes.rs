@@ -8,8 +8,8 @@ use super::error::HostedError;
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
-use crate::actors::graph_store::{NodeName, ReadEvidence, ReadNode};
-use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship};
+use crate::actors::graph_store::{NodeName, ReadEvidence, ReadNode, ReadOverview};
+use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeLink, NodeRelationship};
 use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
 use crate::domain::principal::Principal;
@@ -19,6 +19,9 @@ use crate::store::Page;
 
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1000;
+/// Nodes of an overview of the graph.
+const DEFAULT_NODES: u32 = 40;
+const MAX_NODES: u32 = 200;
 /// Largest offset: the engine skips the preceding rows one by one.
 const MAX_OFFSET: u32 = 1_000_000;
 
@@ -37,7 +40,17 @@ struct NodeAnswer {
     more_evidence: bool,
 }
 
+#[derive(Serialize, ToSchema)]
+struct GraphAnswer {
+    /// Best connected first.
+    #[schema(value_type = Vec<KgNode>)]
+    nodes: Visible<KgNode>,
+    /// Those among these nodes.
+    relationships: Vec<NodeLink>,
+}
+
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/api/graph").route(web::get().to(graph)));
     cfg.service(resource("/api/nodes").route(web::get().to(node_of_object)));
     cfg.service(resource("/api/nodes/{id}").route(web::get().to(node)));
     cfg.service(resource("/api/evidence/{id}").route(web::get().to(evidence)));
@@ -45,8 +58,40 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(node_of_object, node, evidence))]
+#[openapi(paths(graph, node_of_object, node, evidence))]
 pub(super) struct Docs;
+
+/// The best connected nodes that the caller may see, and the relationships among them.
+#[utoipa::path(
+    get, path = "/api/graph", tag = "Recall",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Most nodes; 40 if absent."),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The nodes; none in a workspace with too many to compare.",
+            body = GraphAnswer,
+            links(("node" = (operation_id = "node", parameters(("id" = "$response.body#/nodes/0/id"))))),
+        ),
+    )
+)]
+async fn graph(
+    caller: Guarded<RecallRead>,
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = ReadOverview {
+        by: caller.by,
+        limit: params.number("limit", DEFAULT_NODES, 1, MAX_NODES)? as usize,
+    };
+    let found = state.graph.call(message).await?;
+    Ok(HttpResponse::Ok().json(GraphAnswer {
+        nodes: found.nodes,
+        relationships: found.relationships,
+    }))
+}
 
 /// A node with one page of its relationships and its newest evidence.
 #[utoipa::path(

@@ -139,6 +139,7 @@ fn routes() -> Vec<Route> {
             200,
             404,
         ),
+        route(get.clone(), "/api/graph", RecallRead, 200, 200),
         route(get.clone(), "/api/nodes", RecallRead, 200, 404),
         route(get.clone(), "/api/nodes/{id}", RecallRead, 200, 404),
         route(get.clone(), "/api/evidence/{id}", RecallRead, 200, 404),

@@ -1,4 +1,4 @@
-//! A node is read by the id of the STIX object that it came as, or that it is exported as.
+//! A node is read by the id of the STIX object that it came as, or that it is exported as; and the best connected nodes.
 
 use serde_json::{Value, json};
 
@@ -155,6 +155,69 @@ fn a_revoked_object_is_read_by_those_who_ask_for_rejected_ones() {
         assert_eq!(found["node"]["status"], "rejected");
         let viewer = app.user("viewer").await;
         viewer.get(&asked).await.refused(404).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_graph_begins_with_the_best_connected_nodes_as_far_as_they_are_seen() {
+    run(async {
+        let app = TestApp::shared().await;
+        let admin = &app.admin;
+        let empty = admin.get("/api/graph").await.expect(200).await;
+        assert_eq!(empty, json!({"nodes": [], "relationships": []}));
+        clear(admin, "TLP:RED").await;
+        let actors: Vec<Value> = (0..4)
+            .map(|at| object("intrusion-set", &format!("Heron {at}")))
+            .collect();
+        let mut objects = actors.clone();
+        // The first actor has most relationships, but most of them lead to what is RED.
+        for (at, (open, hidden)) in [(1, 9), (3, 0), (2, 0), (0, 0)].into_iter().enumerate() {
+            for number in 0..open + hidden {
+                let tool = object("tool", &format!("Tool {at} {number}"));
+                let level = if number < open { "TLP:GREEN" } else { "TLP:RED" };
+                let tool = with(tool, json!({"x_mitre_tlp": level}));
+                objects.push(relationship(&actors[at], "uses", &tool));
+                objects.push(tool);
+            }
+        }
+        admin.ingest(json!(objects)).await;
+        let names = |graph: &Value| -> Vec<String> {
+            let nodes = graph["nodes"].as_array().unwrap();
+            nodes.iter().map(|node| text(node, "name").to_owned()).collect()
+        };
+        let whole = admin.get("/api/graph?limit=3").await.expect(200).await;
+        assert_eq!(names(&whole), ["Heron 0", "Heron 1", "Heron 2"]);
+        assert_eq!(whole["relationships"], json!([]));
+
+        clear(admin, "TLP:AMBER").await;
+        let seen = admin.get("/api/graph?limit=2").await.expect(200).await;
+        assert_eq!(names(&seen), ["Heron 1", "Heron 2"]);
+        let seen = admin.get("/api/graph").await.expect(200).await;
+        assert_eq!(
+            (
+                names(&seen).len(),
+                seen["relationships"].as_array().unwrap().len()
+            ),
+            (10, 6)
+        );
+        for link in seen["relationships"].as_array().unwrap() {
+            assert_eq!(link["relationship_type"], "uses");
+            for end in ["source", "target"] {
+                let nodes = seen["nodes"].as_array().unwrap();
+                assert!(nodes.iter().any(|node| node["id"] == link[end]), "{link}");
+            }
+        }
+        let other = app.workspace("elsewhere").await;
+        assert_eq!(other.get("/api/graph").await.expect(200).await, empty);
+        for wrong in ["0", "201", "x"] {
+            let refusal = admin
+                .get(&format!("/api/graph?limit={wrong}"))
+                .await
+                .refused(400)
+                .await;
+            assert!(refusal.contains("limit"), "{refusal}");
+        }
         app.stop().await;
     });
 }

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { signedIn } from "../support/console.mjs";
-import { settled, visiting } from "../support/page.mjs";
+import { accessible, settled, visiting } from "../support/page.mjs";
 import { demoBundle } from "../support/seed.mjs";
 import { serviceOf } from "../support/suite.mjs";
 
@@ -27,6 +27,16 @@ describe("a workspace with nodes", () => {
     visiting(held.service, {}, async (visit) => work(await signedIn(visit, path), visit));
 
   test(
+    "begins in a new workspace with the best connected nodes",
+    at("#/graph", async (page) => {
+      await page.getByText("The best connected nodes").waitFor();
+      const [nodes, links] = await numbers(page);
+      assert.ok(nodes > 10 && links > 10, await status(page).innerText());
+      await accessible(page, "the best connected nodes");
+    }),
+  );
+
+  test(
     "begins with what fits best and what is around it",
     at("#/graph", async (page) => {
       const asked = [];
@@ -37,7 +47,7 @@ describe("a workspace with nodes", () => {
       const [, links] = await numbers(page);
       assert.ok(links > 0, await status(page).innerText());
       assert.match(await status(page).innerText(), /Links appear for nodes that you open or expand/);
-      const reads = asked.filter((path) => path.startsWith("/api/") && path !== "/api/recall/sessions");
+      const reads = asked.filter((path) => path.startsWith("/api/") && !["/api/recall/sessions", "/api/graph"].includes(path));
       assert.equal(reads.length, 2, `${asked}`);
       const spoken = page.getByRole("status").filter({ hasText: "Sandworm Team, " });
       assert.doesNotMatch(await spoken.first().innerText(), /, 0 links/);

@@ -253,6 +253,13 @@ pub(super) async fn recall(log: &mut Log<'_>, key: &Client) {
 
     let node = &found["results"][0];
     let path = format!("/api/nodes/{}", text(node, "id"));
+    log.step(
+        "GET /api/graph",
+        admin.get("/api/graph").await,
+        200,
+        &[("graph.read", "success")],
+    )
+    .await;
     let by_object = format!("/api/nodes?stix_id={}", text(&node["properties"], "stix_id"));
     log.step(
         "GET /api/nodes",
