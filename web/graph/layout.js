@@ -45,14 +45,13 @@ export class Layout {
     this.#simulation.alphaDecay(1 - Math.pow(RESTING, 1 / (many ? 150 : 220)));
   }
 
-  /** Moves what is linked with nothing out of the middle, which belongs to what is linked. */
+  /** Moves what is linked with nothing out of the middle, which belongs to what is linked, and keeps it close by. */
   #toTheRim(alpha) {
     if (this.#loose.length === 0 || this.#linked.length === 0) return;
     const reach = Math.max(...this.#linked.map(({ x, y }) => Math.hypot(x, y))) + RIM;
     for (const node of this.#loose) {
       const away = Math.hypot(node.x, node.y) || 1;
-      if (away >= reach) continue;
-      const push = (reach - away) / away * Math.min(1, 2 * alpha);
+      const push = (reach - away) / away * (away < reach ? Math.min(1, 2 * alpha) : .2 * alpha);
       node.vx += node.x * push;
       node.vy += node.y * push;
     }

@@ -25,7 +25,8 @@ const CELL_PX = 40;
 /** Nodes of this part of a node's radius, and not more, may be under its label. */
 const SMALL = .65;
 const MOST_COVERED = 6;
-/** A node with so many links in the picture is a hub: its label may cover any nodes before a leaf has one. */
+/** A node with so many links in the picture is a hub, unless it is a note: its label may cover any nodes before a leaf has
+ *  one. */
 const HUB = 4;
 /** How strong the rest is beside what is selected, and beside what is pointed at or found. */
 const BESIDE_SELECTED = .55;
@@ -249,7 +250,8 @@ export class Painter {
     const font = `${forced ? 600 : 500} ${LABEL_PX}px ${this.#colours.font}`;
     const width = this.#width(text, font);
     if (width === null) return false;
-    const box = this.#free(node, width, node.near.length >= HUB) ?? (forced ? this.#places(node, width)[0] : null);
+    const isHub = node.type !== "note" && node.near.length >= HUB;
+    const box = this.#free(node, width, isHub) ?? (forced ? this.#places(node, width)[0] : null);
     if (box === null) return false;
     node.labelled = true;
     this.#boxes.push(box);
