@@ -6,7 +6,13 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 
 /// The files at the top of a data directory that other users must not read or replace.
-const PRIVATE: [&str; 4] = ["jwt.secret", "pending.json", "instance", "store.marker"];
+const PRIVATE: [&str; 5] = [
+    "jwt.secret",
+    "pending.json",
+    "instance",
+    "store.marker",
+    "audit.reserve",
+];
 /// Permission bits of the group and of all others; of all others only; of a directory that everybody shares.
 const OTHERS: u32 = 0o077;
 const EVERYBODY: u32 = 0o007;

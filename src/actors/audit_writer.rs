@@ -7,6 +7,7 @@
 mod export;
 
 use std::collections::{BTreeSet, HashMap};
+use std::future::ready;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,13 +38,28 @@ const DOUBT_ROUNDS: u32 = 3;
 /// Handle to the audit log.
 pub type AuditHandle = ActorHandle<AuditWriter>;
 
-/// Writes one entry durably.
+/// Writes one entry durably. That of a read may wait in the reserve while the store takes no writes.
 #[derive(Debug)]
 pub struct Append(pub AuditEntry);
+
+/// Writes one entry to the log durably: that of a change outside the database, which must not be made while nothing can
+/// be written.
+#[derive(Debug)]
+pub struct AppendStored(pub AuditEntry);
 
 impl Request for Append {
     type Reply = ();
     const NAME: &'static str = "append";
+    const ACCESS: Access = Access::Write;
+
+    fn tenant(&self) -> Tenant {
+        Some(self.0.tenant_id)
+    }
+}
+
+impl Request for AppendStored {
+    type Reply = ();
+    const NAME: &'static str = "append_stored";
     const ACCESS: Access = Access::Write;
 
     fn tenant(&self) -> Tenant {
@@ -189,18 +205,18 @@ impl AuditWriter {
         let store = Arc::clone(&self.store);
         let task = self
             .runtime
-            .spawn(async move { store.append_audit(&entries).await });
+            .spawn(async move { store.append_audit_of_reads(&entries).await });
         ctx.spawn(task.into_actor(self).map(move |result, writer, ctx| {
             let result = result
                 .unwrap_or_else(|error| Err(DomainError::internal("writing the audit log failed", error)));
             for pending in group {
-                if result.is_ok() {
-                    writer.await_link(pending.number, pending.entry);
-                } else {
-                    writer.settle([pending.number]);
+                match result {
+                    Ok(true) => writer.await_link(pending.number, pending.entry),
+                    // What waits in the reserve is linked at the next start.
+                    Ok(false) | Err(_) => writer.settle([pending.number]),
                 }
                 // The caller may have gone away; the entry is written anyway.
-                pending.done.send(result.clone()).ok();
+                pending.done.send(result.clone().map(drop)).ok();
             }
             writer.writing = false;
             writer.write_next(ctx);
@@ -236,6 +252,7 @@ impl AuditWriter {
             // A panic there loses no entry: unlinked entries are linked at the next start.
             let (numbers, failed) = linked.unwrap_or_default();
             writer.settle(numbers);
+            let failed = writer.give_up_unless_writable(failed);
             if failed.is_empty() {
                 writer.chaining = false;
                 writer.chain_soon(ctx);
@@ -251,6 +268,17 @@ impl AuditWriter {
                 writer.chain_next(ctx);
             });
         }));
+    }
+
+    /// Those of the groups whose links are worth another try: none once the store takes no writes until the next start,
+    /// which links what is in the log.
+    fn give_up_unless_writable(&mut self, failed: Groups) -> Groups {
+        if self.store.is_writable() {
+            return failed;
+        }
+        let left = failed.into_values().flatten().map(|(number, _)| number);
+        self.settle(left);
+        Groups::new()
     }
 
     /// Links entries that are in the log without this process knowing: at the start those an earlier process left,
@@ -278,6 +306,28 @@ impl AuditWriter {
             writer.settle([leftovers]);
             writer.chain_next(ctx);
         }));
+    }
+
+    fn append(
+        &mut self,
+        entry: AuditEntry,
+        guard: InFlight,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<Result<(), DomainError>> {
+        let (done, wait) = oneshot::channel();
+        let number = self.arrive();
+        self.appends.push(PendingLinks {
+            number,
+            entry,
+            done,
+            _guard: guard,
+        });
+        self.write_next(ctx);
+        Box::pin(async move {
+            wait.await.unwrap_or(Err(DomainError::Busy {
+                actor: "audit_writer",
+            }))
+        })
     }
 
     fn arrive(&mut self) -> u64 {
@@ -354,7 +404,9 @@ async fn link_groups(store: &Store, groups: Groups) -> (Vec<u64>, Groups) {
         while !group.is_empty() {
             let part: Vec<AuditEntry> = group.iter().take(GROUP).map(|(_, entry)| entry.clone()).collect();
             if let Err(error) = store.chain_audit(tenant, &part).await {
-                tracing::error!(%tenant, ?error, "linking audit entries failed; trying again");
+                if store.is_writable() {
+                    tracing::error!(%tenant, ?error, "linking audit entries failed; trying again");
+                }
                 failed.insert(tenant, group);
                 break;
             }
@@ -380,20 +432,19 @@ impl Handler<Job<Append>> for AuditWriter {
 
     fn handle(&mut self, job: Job<Append>, ctx: &mut Self::Context) -> Self::Result {
         let (Append(entry), guard, _span) = job.open();
-        let (done, wait) = oneshot::channel();
-        let number = self.arrive();
-        self.appends.push(PendingLinks {
-            number,
-            entry,
-            done,
-            _guard: guard,
-        });
-        self.write_next(ctx);
-        Box::pin(async move {
-            wait.await.unwrap_or(Err(DomainError::Busy {
-                actor: "audit_writer",
-            }))
-        })
+        self.append(entry, guard, ctx)
+    }
+}
+
+impl Handler<Job<AppendStored>> for AuditWriter {
+    type Result = ResponseFuture<Result<(), DomainError>>;
+
+    fn handle(&mut self, job: Job<AppendStored>, ctx: &mut Self::Context) -> Self::Result {
+        let (AppendStored(entry), guard, _span) = job.open();
+        match self.store.health().write_refusal() {
+            Some(refusal) => Box::pin(ready(Err(refusal))),
+            None => self.append(entry, guard, ctx),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::audit_writer::{Append, AuditHandle};
+use super::audit_writer::{AppendStored, AuditHandle};
 use super::job;
 use super::worker::{Access, ActorCore, Work, WorkerHandle};
 use crate::clock;
@@ -171,7 +171,7 @@ impl ConfigCore {
         // A change that turns auditing off is audited too; a change that can't be audited is undone.
         let governed = self.published.borrow().governance.enabled || settings.governance.enabled;
         if let Some((ws, audit)) = self.audit.as_ref().filter(|_| governed)
-            && let Err(error) = audit.call(Append(entry(*ws, from, &done))).await
+            && let Err(error) = audit.call(AppendStored(entry(*ws, from, &done))).await
         {
             save(now, moved).await?;
             return Err(error);

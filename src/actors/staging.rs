@@ -21,9 +21,11 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
-use crate::domain::staging::{CommitResult, StagedEntity, StagingBatch, Summary};
+use crate::domain::staging::{
+    CommitResult, StagedEntity, StagingBatch, StagingBatchHead, StagingState, Summary,
+};
 use crate::domain::tlp::{Clearance, Tlp};
-use crate::store::{Chosen, Decided, Decision, Store};
+use crate::store::{Chosen, Decided, Decision, Page, Store};
 
 /// Handle to the staging batches.
 pub type StagingHandle = WorkerHandle<StagingCore>;
@@ -33,6 +35,14 @@ pub type StagingHandle = WorkerHandle<StagingCore>;
 pub struct BatchView {
     pub batch: StagingBatch,
     pub entities: Vec<StagedEntity>,
+}
+
+/// The batches that exist for the caller, newest first.
+#[derive(Debug)]
+pub struct ListBatches {
+    pub by: Principal,
+    pub status: Option<StagingState>,
+    pub page: Page,
 }
 
 /// Reads a batch.
@@ -65,6 +75,24 @@ pub struct CommitBatch {
     pub batch: Uuid,
 }
 
+impl Work for ListBatches {
+    type Core = StagingCore;
+    type Reply = Vec<StagingBatchHead>;
+    const NAME: &'static str = "list_batches";
+    const ACCESS: Access = Access::Read;
+
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
+    }
+
+    async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
+        let workspace = &self.by.workspace;
+        let highest = workspace.clearance().highest();
+        core.store
+            .staging_batches(workspace.id, self.status, self.page, highest)
+            .await
+    }
+}
 impl Work for ReadBatch {
     type Core = StagingCore;
     type Reply = BatchView;

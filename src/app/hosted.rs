@@ -118,6 +118,7 @@ impl Application {
             identity,
             audit,
             limiter,
+            storage: store.health(),
             demo,
             bodies: Budget::new(
                 settings.server.bodies_in_flight(),

@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use chrono::{DateTime, SubsecRound, Utc};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
@@ -26,7 +26,7 @@ wire_enum! {
 }
 
 /// One line of the audit log; the field names are the CSV columns.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
     pub id: Uuid,
     /// The workspace.

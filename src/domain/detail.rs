@@ -1,5 +1,7 @@
 //! Detail views: a node with its relationships and evidence, and a single evidence record.
 
+use std::str::FromStr;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,12 +14,64 @@ use super::session::HasTlp;
 use super::stix::object;
 use super::tlp::Tlp;
 
+/// The id of a STIX object (STIX 2.1 section 2.9), as somebody spells it: the case of its UUID does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StixId {
+    given: String,
+    /// With its UUID in lower case.
+    usual: String,
+}
+
+impl StixId {
+    /// Its spellings under which an object may be stored.
+    pub fn spellings(&self) -> [&str; 2] {
+        [&self.usual, &self.given]
+    }
+
+    /// With its UUID in lower case.
+    pub fn usual(&self) -> &str {
+        &self.usual
+    }
+
+    /// The UUID in it.
+    pub fn uuid(&self) -> Option<Uuid> {
+        self.usual.split_once("--")?.1.parse().ok()
+    }
+}
+
+impl FromStr for StixId {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let given = text.trim();
+        match object::type_of_id(given) {
+            Some(_) => Ok(Self {
+                given: given.to_owned(),
+                usual: given.to_ascii_lowercase(),
+            }),
+            None => Err("must be a STIX id such as malware--31b940d4-6f77-4a6a-9026-81c1046b8f47"),
+        }
+    }
+}
+
 wire_enum! {
     /// Direction of a relationship relative to the requested node.
     Direction, "outgoing, incoming" {
         Outgoing = "outgoing",
         Incoming = "incoming",
     }
+}
+
+/// A relationship between two nodes.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct NodeLink {
+    pub id: Uuid,
+    #[schema(example = "uses")]
+    pub relationship_type: String,
+    /// The id of the node that it leads from.
+    pub source: Uuid,
+    /// The id of the node that it leads to.
+    pub target: Uuid,
 }
 
 /// The node at the other end of a relationship.

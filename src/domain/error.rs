@@ -59,6 +59,12 @@ pub enum DomainError {
         "the storage can't be written (is the disk full?); writes are refused until the service is restarted"
     )]
     StorageFailed,
+    /// The same, and there is no room left to remember that something was read.
+    #[error(
+        "the storage can't be written (is the disk full?), and what was read can't be recorded in the audit log any \
+         more: free space on the disk and restart the service"
+    )]
+    AuditFull,
     /// What was read from the disk is not what was written to it; `place` names the file and the offset.
     #[error("a part of the store is damaged, so nothing of it is answered ({place}); restore a back-up")]
     StorageDamaged { place: String },
@@ -148,6 +154,7 @@ impl DomainError {
             | Self::Overtaken
             | Self::Timeout { .. }
             | Self::StorageFailed
+            | Self::AuditFull
             | Self::StorageUnreachable => ErrorKind::Unavailable,
             Self::PullFailed { failure, .. } => match failure {
                 PullFailure::Refused => ErrorKind::Invalid,

@@ -1,6 +1,6 @@
 //! Recall: search modes, and the session that keeps the results for export.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -39,16 +39,28 @@ pub struct RecallSession {
 }
 
 impl RecallSession {
-    /// The session as the caller may see it now: its counts ignore rows hidden since the search.
+    /// The session as the caller may see it now: its counts ignore rows hidden since the search, and rejected ones
+    /// unless they are included.
     #[must_use]
-    pub fn limit_to(mut self, rows: &Visible<KgNode>) -> Self {
-        let visible: HashSet<Uuid> = rows.rows().iter().map(|node| node.id).collect();
-        self.node_ids.retain(|id| visible.contains(id));
+    pub fn limit_to(mut self, rows: &Visible<NodeMarking>, include_rejected: bool) -> Self {
+        let shown = rows.rows().iter();
+        let shown = shown.filter(|node| node.is_active || include_rejected);
+        let visible: HashMap<Uuid, Tlp> = shown.map(|node| (node.id, node.tlp)).collect();
+        self.node_ids.retain(|id| visible.contains_key(id));
         self.result_count = self.node_ids.len() as u64;
-        self.max_tlp = rows.max_tlp();
+        let levels = self.node_ids.iter().filter_map(|id| visible.get(id).copied());
+        self.max_tlp = levels.max().unwrap_or(Tlp::White);
         self.has_red_node = self.max_tlp == Tlp::Red;
         self
     }
+}
+
+/// The marking of a node, and whether it is active or rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NodeMarking {
+    pub id: Uuid,
+    pub tlp: Tlp,
+    pub is_active: bool,
 }
 
 /// A node with its rank in a result list.
@@ -82,6 +94,12 @@ pub trait HasTlp {
 impl HasTlp for ScoredNode {
     fn tlp(&self) -> Tlp {
         self.node.tlp
+    }
+}
+
+impl HasTlp for NodeMarking {
+    fn tlp(&self) -> Tlp {
+        self.tlp
     }
 }
 

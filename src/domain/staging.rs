@@ -286,6 +286,61 @@ impl Summary {
     }
 }
 
+wire_enum! {
+    /// Whether a batch has entities that are not committed: `open`, then `committed`.
+    StagingState, "open, committed" {
+        Open = "open",
+        Committed = "committed",
+    }
+}
+
+/// The entities of a batch that the caller sees, by what was decided; those of the first five are not committed yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
+pub struct StagedCounts {
+    pub pending: u64,
+    pub accepted: u64,
+    pub rejected: u64,
+    pub merged: u64,
+    pub uncertain: u64,
+    pub committed: u64,
+}
+
+impl StagedCounts {
+    /// Adds entities of this status that are not committed.
+    pub fn add(&mut self, status: StagedStatus, number: u64) {
+        let count = match status {
+            StagedStatus::Pending => &mut self.pending,
+            StagedStatus::Accepted => &mut self.accepted,
+            StagedStatus::Rejected => &mut self.rejected,
+            StagedStatus::Merged => &mut self.merged,
+            StagedStatus::Uncertain => &mut self.uncertain,
+        };
+        *count += number;
+    }
+
+    /// Entities that are not committed.
+    pub fn open(&self) -> u64 {
+        self.pending + self.accepted + self.rejected + self.merged + self.uncertain
+    }
+}
+
+/// A batch in the list of batches.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct StagingBatchHead {
+    pub id: Uuid,
+    pub status: StagingState,
+    pub source_type: SourceType,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = SessionLabel, required = false)]
+    pub session_id: Option<String>,
+    pub ingest_mode: IngestMode,
+    pub entities: StagedCounts,
+    pub created_at: DateTime<Utc>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub committed_at: Option<DateTime<Utc>>,
+}
+
 /// A batch of staged entities as the API shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StagingBatch {

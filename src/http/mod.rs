@@ -34,6 +34,7 @@ use crate::actors::taxii_puller::PullerHandle;
 use crate::capacity::Budget;
 use crate::config::Settings;
 use crate::domain::demo::PublicDemo;
+use crate::store::StoreHealth;
 
 /// State shared by all handlers.
 #[derive(Clone)]
@@ -47,6 +48,7 @@ pub struct AppState {
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,
+    pub storage: StoreHealth,
     /// The workspace that visitors without an account may search.
     pub demo: PublicDemo,
     /// Bytes of bodies in flight.

@@ -63,6 +63,7 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
         | DomainError::StorageUnreachable => Some(RETRY_SECONDS),
         // A failed disk needs an operator; a retry does not help.
         DomainError::StorageFailed
+        | DomainError::AuditFull
         | DomainError::StorageDamaged { .. }
         | DomainError::Invalid { .. }
         | DomainError::Unauthenticated(_)

@@ -2,23 +2,27 @@
 
 pub(super) mod linked_entries;
 pub(super) mod relink;
+pub(super) mod reserve;
 pub(super) mod rows;
 
 use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use self::linked_entries::{LinkedEntries, SKEW};
+use self::reserve::AuditReserve;
 use self::rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
 use super::connection::error::StoreError;
 use super::connection::retry::with_retry;
 use super::rows::{newest_first, up_to_limit};
 use super::{Store, failed};
-use crate::clock;
 use crate::domain::audit::{AuditEntry, ChainCheck, ChainLink, ChainReport, Outcome};
 use crate::domain::error::DomainError;
+use crate::{blocking, clock};
 
 pub(super) const PAGE: u32 = 1000;
 /// Most links in a row.
@@ -104,6 +108,65 @@ impl Store {
         })
         .await
         .map_err(|error: StoreError| error.into_domain(what))
+    }
+
+    /// Writes the entries of reads durably: to the log or, when the store takes no writes, to the reserve. Those reach the
+    /// log at the next start. Returns whether they are in the log.
+    ///
+    /// # Errors
+    /// [`DomainError::AuditFull`] when there is no room left in the reserve either.
+    pub async fn append_audit_of_reads(&self, entries: &[AuditEntry]) -> Result<bool, DomainError> {
+        match self.append_audit(entries).await {
+            Err(DomainError::StorageFailed) => self.keep_in_reserve(entries.to_vec()).await.map(|()| false),
+            written => written.map(|()| true),
+        }
+    }
+
+    /// Keeps the entries of reads until the next start.
+    pub(super) async fn keep_in_reserve(&self, entries: Vec<AuditEntry>) -> Result<(), DomainError> {
+        let reserve = self.reserve.clone().ok_or(DomainError::StorageFailed)?;
+        let kept = blocking::spawn(move || reserve.keep(&entries)).await;
+        match kept {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(DomainError::AuditFull),
+            Err(error) => Err(DomainError::internal("keeping audit entries failed", error)),
+        }
+    }
+
+    /// Opens the reserve of a data directory, and moves what is in it to the log. Without one, reads that must be audited
+    /// are refused while nothing can be written.
+    pub(super) async fn open_reserve(&mut self, data_dir: &Path) {
+        let (reserve, entries) = match AuditReserve::open(data_dir) {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::warn!(%error, "there is no room set aside for audit entries on a full disk");
+                return;
+            }
+        };
+        let mut moved = Ok(());
+        for part in entries.chunks(PAGE as usize) {
+            moved = self.append_audit(part).await;
+            if moved.is_err() {
+                break;
+            }
+        }
+        let cleared = moved.map_err(|error| error.to_string()).and_then(|()| {
+            let cleared = if entries.is_empty() {
+                Ok(())
+            } else {
+                reserve.clear()
+            };
+            cleared.map_err(|error| error.to_string())
+        });
+        match cleared {
+            Ok(()) if entries.is_empty() => {}
+            Ok(()) => tracing::info!(
+                entries = entries.len(),
+                "audit entries of a full disk are in the log now"
+            ),
+            Err(error) => tracing::error!(error, "audit entries of a full disk wait for the next start"),
+        }
+        self.reserve = Some(Arc::new(reserve));
     }
 
     /// Appends entries of one workspace to its chain, in the given order; those that have a link are left out.

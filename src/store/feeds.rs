@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use self::batches::UPDATE;
+use self::batches::{OWN, OWN_FEED, UPDATE, fail, one};
 use self::rows::FeedRow;
 use super::audit::rows::audit_rows;
 use super::connection::error::StoreError;
@@ -24,6 +24,9 @@ use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::feed::{Feed, FeedChange, Redistribution};
+
+/// What is said of a pull whose feed was deleted.
+pub const DELETED: &str = "the feed was deleted";
 
 /// A feed whose redistribution is not allowed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,10 +63,10 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain("registering the feed failed"))
     }
 
-    /// The feeds of a workspace, by name.
+    /// The feeds of a workspace that are not deleted, by name.
     pub async fn feeds(&self, ws: Uuid) -> Result<Vec<Feed>, DomainError> {
         let what = "reading the feeds failed";
-        let query = "SELECT * FROM feed WHERE ws = $ws ORDER BY name, id";
+        let query = "SELECT * FROM feed WHERE ws = $ws AND deleted_at = NONE ORDER BY name, id";
         let mut response = self
             .db
             .query(query)
@@ -74,12 +77,12 @@ impl Store {
         rows.into_iter().map(FeedRow::into_feed).collect()
     }
 
-    /// The feed with this id, if it belongs to the workspace.
+    /// The feed with this id, if it belongs to the workspace and is not deleted.
     pub async fn feed(&self, ws: Uuid, feed: Uuid) -> Result<Option<Feed>, DomainError> {
         let what = "reading the feed failed";
         let mut response = self
             .db
-            .query("SELECT * FROM $feed WHERE ws = $ws")
+            .query("SELECT * FROM $feed WHERE ws = $ws AND deleted_at = NONE")
             .bind(("feed", record("feed", feed)))
             .bind(("ws", ws))
             .await
@@ -102,9 +105,7 @@ impl Store {
         with_retry(|| async {
             let tx = self.begin().await?;
             let changed = async {
-                let ids = vec![record("feed", feed)];
-                let found: Vec<FeedRow> = tx.find(ws, "SELECT * FROM $ids WHERE ws = $ws", ids).await?;
-                let row = found.into_iter().next().ok_or(DomainError::NotFound("feed"))?;
+                let row: FeedRow = one(&tx, ws, OWN_FEED, record("feed", feed), "feed").await?;
                 let cursor = row.cursor.clone();
                 let mut changed = row.into_feed()?;
                 change.apply(&mut changed, now);
@@ -121,7 +122,47 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain("changing the feed failed"))
     }
 
-    /// The feeds of the workspace whose redistribution is not allowed at this moment, by name.
+    /// Deletes a feed with its address and cursor, and ends its pull, which `ended` then tells about. What it brought
+    /// stays, and so do its batches and its redistribution state. Returns the audit entries that were written.
+    ///
+    /// # Errors
+    /// `NotFound`, or the database failed.
+    pub async fn delete_feed(
+        &self,
+        ws: Uuid,
+        feed: Uuid,
+        now: DateTime<Utc>,
+        audit: impl Fn(&Feed) -> AuditEntry + Send + Sync,
+        ended: impl Fn(Uuid) -> AuditEntry + Send + Sync,
+    ) -> Result<Vec<AuditEntry>, DomainError> {
+        let (audit, ended) = (&audit, &ended);
+        with_retry(|| async {
+            let tx = self.begin().await?;
+            let deleted = async {
+                let id = record("feed", feed);
+                let row: FeedRow = one(&tx, ws, OWN_FEED, id.clone(), "feed").await?;
+                let mut entries = vec![audit(&row.clone().into_feed()?)];
+                tx.audit(&entries).await?;
+                if let Some(batch) = row.pulling {
+                    let entry = ended(batch);
+                    if fail(&tx, ws, (batch, None), DELETED, now, &entry).await? {
+                        entries.push(entry);
+                    }
+                }
+                let mut row: FeedRow = one(&tx, ws, OWN, id, "feed").await?;
+                row.delete(now);
+                tx.write(UPDATE, vec![row]).await?;
+                Ok(entries)
+            };
+            let deleted = deleted.await;
+            tx.finish(deleted).await
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("deleting the feed failed"))
+    }
+
+    /// The feeds of the workspace whose redistribution is not allowed at this moment, by name. Deleted ones are among
+    /// them: what they brought stays under their rule.
     ///
     /// # Errors
     /// The database failed.

@@ -21,7 +21,7 @@ mod stix;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -31,19 +31,20 @@ use uuid::Uuid;
 pub use audit::AuditFilter;
 use audit::Chain;
 pub use audit::relink::RelinkReport;
-use connection::database::Database;
+use audit::reserve::AuditReserve;
+use connection::database::{Database, WriteBreaker};
 pub use connection::error::StoreError;
 pub use connection::lease::Holder;
 pub(crate) use connection::marker::StoreMarker;
 use connection::temporary::TemporaryDir;
 pub use drafts::{Corrections, DraftsIngestOutcome, DraftsWrite, EndedAttribute};
-pub use feeds::BlockedFeed;
 pub use feeds::batches::{INTERRUPTED, NewFeedBatch, PULL_SILENCE, PullStart, interrupted_entry};
 pub use feeds::choice::{Choice, ChosenItem};
 pub use feeds::commit::{Review, ReviewOutcome, ReviewedItem, StixOrigin};
 pub use feeds::items::ItemDecision;
 pub use feeds::staging::{PageWrite, ReceivedPage};
 pub use feeds::waiting::ItemRenewal;
+pub use feeds::{BlockedFeed, DELETED};
 pub use graph::journal::{Change, Changes};
 pub use graph::links::Link;
 pub use graph::neighbours::{NeighbourQuery, Neighbours, Page};
@@ -78,6 +79,10 @@ pub struct Store {
     chains: Mutex<HashMap<Uuid, Chain>>,
     /// When the store was opened.
     opened: DateTime<Utc>,
+    /// Takes the audit entries of reads when nothing else can be written.
+    reserve: Option<Arc<AuditReserve>>,
+    /// Recall sessions that could not be stored, newest last.
+    unsaved: Mutex<VecDeque<(Uuid, SessionRecord)>>,
     /// Dropped last: waits for the engine to close.
     temporary: Option<TemporaryDir>,
 }
@@ -88,9 +93,25 @@ impl Store {
         !self.db.breaker().is_open()
     }
 
+    /// Whether this store takes writes, for those who must not hold the store.
+    pub fn health(&self) -> StoreHealth {
+        StoreHealth(self.db.breaker().clone())
+    }
+
     /// How many replies of an external database have been lost; the statements may have taken effect.
     pub fn losses(&self) -> u64 {
         self.db.losses()
+    }
+}
+
+/// Whether a store takes writes.
+#[derive(Debug, Clone)]
+pub struct StoreHealth(WriteBreaker);
+
+impl StoreHealth {
+    /// Why writes are refused, if they are.
+    pub fn write_refusal(&self) -> Option<DomainError> {
+        self.0.is_open().then_some(DomainError::StorageFailed)
     }
 }
 

@@ -115,7 +115,9 @@ impl Store {
         marker: &Arc<StoreMarker>,
     ) -> Result<Self, StoreError> {
         let engine = open_embedded(url, memory, CommitSync::Every, Some(marker)).await?;
-        Self::of_engine(engine, database, memory, None).await
+        let mut store = Self::of_engine(engine, database, memory, None).await?;
+        store.open_reserve(marker.data_dir()).await;
+        Ok(store)
     }
 
     /// Opens a store in a directory that is removed after it. It may hold a store already.
@@ -152,6 +154,8 @@ impl Store {
             db,
             chains: Mutex::default(),
             opened: crate::clock::now(),
+            reserve: None,
+            unsaved: Mutex::default(),
             temporary,
         })
     }

@@ -2,6 +2,7 @@
 
 mod commit;
 mod decide;
+mod list;
 pub(super) mod parts;
 pub(super) mod rows;
 

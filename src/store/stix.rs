@@ -8,6 +8,7 @@ pub(super) mod held;
 mod joins;
 mod known;
 pub(super) mod known_definitions;
+mod lookup;
 mod nodes;
 pub(super) mod remarking;
 pub(super) mod rises;

@@ -6,12 +6,13 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 use test_support::extent;
 
-use crate::helpers::{Answer, Client, run};
+use crate::helpers::{ADMIN, Answer, Client, PASSWORD, run};
 use crate::process::{Service, finish, hosted, started_once};
 
 /// File size limits in KiB.
 const LOCAL_ROOM: u32 = 600;
-const HOSTED_ROOM: u32 = 1_400;
+/// More than the reserve for audit entries has.
+const HOSTED_ROOM: u32 = 4_600;
 
 /// The command under a file size limit that it will hit.
 fn cramped(command: &Command, room: u32) -> Command {
@@ -150,37 +151,113 @@ fn what_is_written_behind_a_torn_log_survives_the_next_crash() {
     });
 }
 
+/// Ingests until the disk is full; returns the number of bundles that were taken.
+async fn fill(client: &Client) -> usize {
+    let mut told = 0;
+    loop {
+        let tools: Vec<Value> = (0..20)
+            .map(|at| {
+                let description = long_note(told * 100 + at)["content"].clone();
+                let id = format!("tool--{}", uuid::Uuid::new_v4());
+                json!({"type": "tool", "id": id, "name": format!("tool {told} {at}"), "description": description})
+            })
+            .collect();
+        let bundle =
+            json!({"type": "bundle", "id": format!("bundle--{}", uuid::Uuid::new_v4()), "objects": tools});
+        let answer = client.post("/api/ingest/stix", &json!({"bundle": bundle})).await;
+        if answer.status() != 201 {
+            answer.expect(503).await;
+            return told;
+        }
+        told += 1;
+        assert!(told < 200, "the disk never fills");
+    }
+}
+
+/// The number of entries with this action.
+async fn logged(client: &Client, action: &str) -> usize {
+    let path = format!("/api/audit/logs?limit=1000&action={action}");
+    let logs = client.get(&path).await.expect(200).await;
+    logs["logs"].as_array().unwrap().len()
+}
+
+/// What each of the reads below leaves in the audit log.
+const READ: [&str; 6] = [
+    "recall.search",
+    "recall.semantic",
+    "node.read",
+    "recall.export",
+    "demo.recall",
+    "auth.login",
+];
+
+/// Reads, searches, exports and signs in.
+async fn read_all(client: &Client) {
+    let found = client.search("tool 0 0").await;
+    let session = format!("/api/recall/sessions/{}", found["recall_id"].as_str().unwrap());
+    let node = format!("/api/nodes/{}", found["results"][0]["id"].as_str().unwrap());
+    let export = format!("{session}/export.stix");
+    let paths = [
+        &session,
+        &export,
+        &node,
+        "/api/recall/semantic?q=tool",
+        "/api/audit/verify",
+        "/api/ingest/batch",
+    ];
+    for path in paths {
+        client.get(path).await.expect(200).await;
+    }
+    let query = json!({"query": "Sandworm"});
+    client
+        .post("/api/public/demo-recall", &query)
+        .await
+        .expect(200)
+        .await;
+    client.sign_in(ADMIN, PASSWORD).await;
+}
+
 #[test]
-fn a_hosted_service_on_a_full_disk_keeps_its_audit_chain() {
+fn a_hosted_service_on_a_full_disk_reads_on_and_keeps_its_audit_log() {
     run(async {
         let dir = started_once();
         let service = Service::start(cramped(&hosted(dir.path()), HOSTED_ROOM));
         let client = service.admin().await;
-        let mut told = 0;
-        loop {
-            let tools: Vec<Value> = (0..20)
-                .map(|at| {
-                    let description = long_note(told * 100 + at)["content"].clone();
-                    let id = format!("tool--{}", uuid::Uuid::new_v4());
-                    json!({"type": "tool", "id": id, "name": format!("tool {told} {at}"), "description": description})
-                })
-                .collect();
-            let bundle = json!({"type": "bundle", "id": format!("bundle--{}", uuid::Uuid::new_v4()), "objects": tools});
-            let answer = client.post("/api/ingest/stix", &json!({"bundle": bundle})).await;
-            if answer.status() != 201 {
-                answer.expect(503).await;
-                break;
-            }
-            told += 1;
-            assert!(told < 200, "the disk never fills");
+        let health = client.get("/api/health").await.expect(200).await;
+        assert_eq!((&health["status"], health.get("reason")), (&json!("ok"), None));
+        let told = fill(&client).await;
+        let mut before = Vec::new();
+        for action in READ {
+            before.push(logged(&client, action).await);
         }
-        give_room(&service);
-        client.get("/api/recall/search?q=tool").await.expect(503).await;
+        for room in [false, true] {
+            if room {
+                give_room(&service);
+            }
+            read_all(&client).await;
+            let tool = json!({"nodes": [{"name": "Heron", "node_type": "tool"}]});
+            client.post("/api/ingest/analyst", &tool).await.expect(503).await;
+            let health = client.get("/api/health").await.expect(200).await;
+            assert_eq!(health["status"], "degraded");
+            assert!(
+                health["reason"].as_str().unwrap().contains("is the disk full?"),
+                "{health}"
+            );
+            client.get("/health").await.expect(200).await;
+        }
         service.kill();
+
         let service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
+        let health = client.get("/api/health").await.expect(200).await;
+        assert_eq!(health["status"], "ok");
         let verified = client.get("/api/audit/verify").await.expect(200).await;
         assert_eq!(verified["valid"], true, "{verified}");
+        for (action, before) in READ.into_iter().zip(before) {
+            // The sign-in after the restart is one more.
+            let own = usize::from(action == "auth.login");
+            assert_eq!(logged(&client, action).await, before + 2 + own, "{action}");
+        }
         for number in 0..told {
             let name = format!("tool {number} 0");
             let found = client.search(&name).await;

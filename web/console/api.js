@@ -2,7 +2,7 @@
 
 import { ApiError, Client } from "../lib/client.js";
 import { number } from "../lib/format.js";
-import { answered, credential, signInAgain } from "./session.js";
+import { answered, credential, signInAgain, who } from "./session.js";
 
 const client = new Client({ headers: credential, unauthorized: signInAgain, answered });
 /** For requests without a credential, or with one that is being tried. */
@@ -23,6 +23,9 @@ function asked(query) {
 const feedBatch = (id) => at("/api/threat-intel/batches", id);
 const feedItem = (id, item) => `${feedBatch(id)}/${at("items", item)}`;
 
+/** The node that was opened last, and by whom. */
+let lastNode = null;
+
 export const api = {
   providers: () => client.get("/api/auth/providers"),
 
@@ -41,6 +44,8 @@ export const api = {
   search: async (query, options) => client.get("/api/recall/search", { query: asked(query), ...options }),
   /** The same without `mode`. The answer has no `recall_id`, so that it can't be exported. */
   semantic: async (query, options) => client.get("/api/recall/semantic", { query: asked(query), ...options }),
+  /** `{limit?, offset?}`: one's own, newest first. */
+  sessions: (query, options) => client.get("/api/recall/sessions", { query, ...options }),
   session: (id, options) => client.get(at("/api/recall/sessions", id), options),
   /** The STIX bundle of a recall session as a text, and how many objects were held back. */
   exportSession: async (id, options) => {
@@ -50,11 +55,25 @@ export const api = {
   },
 
   /** `{limit?, offset?, include_rejected?}`: the node, a page of its relationships, its newest evidence. */
-  node: (id, query, options) => client.get(at("/api/nodes", id), { query, ...options }),
+  node: async (id, query, options) => {
+    const read = await client.get(at("/api/nodes", id), { query, ...options });
+    lastNode = { id, who: who()?.user?.id };
+    return read;
+  },
+  /** The id of the node that the caller opened last, or found last in an earlier visit. */
+  lastNode: async (options) => {
+    if (lastNode !== null && lastNode.who === who()?.user?.id) return lastNode.id;
+    const { sessions } = await api.sessions({ limit: 10 }, options);
+    return sessions.find(({ node_ids: found }) => found.length > 0)?.node_ids[0] ?? null;
+  },
+  /** The best connected nodes, and the relationships among them. */
+  graph: (options) => client.get("/api/graph", options),
   evidence: (id, query, options) => client.get(at("/api/evidence", id), { query, ...options }),
 
   /** `{text, source_type?, session_id?, ingest_mode?, default_tlp?, default_confidence?}`. */
   preview: (text, options) => client.post("/api/ingest/preview", text, options),
+  /** `{status?, limit?, offset?}`. */
+  batches: (query, options) => client.get("/api/ingest/batch", { query, ...options }),
   batch: (id, options) => client.get(at("/api/ingest/batch", id), options),
   /** `{status, resolved_tlp?, merge_target_id?}`. */
   decide: (entity, decision, options) =>
@@ -66,6 +85,7 @@ export const api = {
   addFeed: (feed, options) => client.post("/api/threat-intel/feeds", feed, options),
   changeFeed: (id, changes, options) =>
     client.json("PATCH", at("/api/threat-intel/feeds", id), { body: changes, ...options }),
+  removeFeed: (id, options) => client.send("DELETE", at("/api/threat-intel/feeds", id), options),
   /** `{feed?, status?, limit?, offset?}`. */
   feedBatches: (query, options) => client.get("/api/threat-intel/batches", { query, ...options }),
   /** `{status?, after?, limit?}`: the batch with a page of its items. */

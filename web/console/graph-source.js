@@ -1,5 +1,7 @@
-// The graph of a workspace, as the graph view wants it: it grows from a search or a node.
+// The graph of a workspace, as the graph view wants it: it grows from a search or a node, at first from
+// the last one or the best connected.
 
+import { ApiError } from "../lib/client.js";
 import { percent } from "../lib/format.js";
 import { plain } from "../lib/markdown.js";
 import { badge, tlp, when } from "../lib/parts.js";
@@ -20,16 +22,32 @@ export const graphSource = (api) => {
     return pages.get(key);
   }
 
+  /** What is around the node that was opened or found last, or else the best connected nodes. */
+  async function begun(options) {
+    const id = await api.lastNode(options);
+    try {
+      if (id !== null) {
+        const found = await read(id, 0, options);
+        return { ...part(found), begun: `Around ${found.node.name}, which you opened or found last` };
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError && error.status === 404)) throw error;
+    }
+    const { nodes, relationships } = await api.graph(options);
+    const edges = relationships.map(({ relationship_type: relationship, ...edge }) => ({ ...edge, relationship }));
+    return nodes.length > 0 && { nodes: nodes.map(nodeOf), edges, begun: "The best connected nodes" };
+  }
+
   return {
     whole: false,
     depths: [1],
     empty: "Begin with a search.",
     next: () => ["The nodes found begin the picture; expand them to see what they are related to."],
 
-    start: async ({ around }, options) => {
+    start: async ({ around, fresh }, options) => {
       pages.clear();
-      if (!around) return { nodes: [], edges: [] };
-      return part(await read(around, 0, options));
+      if (around) return part(await read(around, 0, options));
+      return (!fresh && await begun(options)) || { nodes: [], edges: [] };
     },
 
     find: async (q, _notes, options) => {

@@ -5,6 +5,8 @@ import { forceCollide, forceLink, forceManyBody, forceSimulation, forceX, forceY
 const BUDGET_MS = 7;
 const MOST_TICKS = 3;
 const RESTING = .02;
+/** Room between what is linked and what is not. */
+const RIM = 40;
 
 /** A picture with more nodes than this is laid out with coarser forces, so that a step fits into a frame. */
 const MANY = 700;
@@ -18,8 +20,11 @@ export class Layout {
   #apart = forceCollide(({ radius }) => radius + 3).iterations(1);
   #x = forceX();
   #y = forceY();
+  #loose = [];
+  #linked = [];
   #simulation = forceSimulation().stop().alpha(0).alphaMin(RESTING).velocityDecay(.45)
-    .force("links", this.#links).force("push", this.#push).force("x", this.#x).force("y", this.#y);
+    .force("links", this.#links).force("push", this.#push).force("x", this.#x).force("y", this.#y)
+    .force("rim", (alpha) => this.#toTheRim(alpha));
 
   /** Lays out these nodes and links in a frame of this shape; `heat` (to 1) is how far things may move. */
   hold({ nodes, links }, heat, aspect) {
@@ -28,13 +33,28 @@ export class Layout {
     // Few nodes get more room, so that their names fit.
     this.#room = Math.min(2.2, Math.max(1, Math.sqrt(200 / Math.max(1, nodes.length))));
     this.#push.strength(many ? -70 : -150 * this.#room ** 2).theta(many ? 1.6 : 1).distanceMax(900);
-    const pull = (across) => ({ near }) => (near.length === 0 ? .1 : .05 * across);
+    this.#loose = nodes.filter(({ near }) => near.length === 0);
+    this.#linked = nodes.filter(({ near }) => near.length > 0);
+    const rest = this.#linked.length > 0 ? .03 : .1;
+    const pull = (across) => ({ near }) => (near.length === 0 ? rest : .05 * across);
     this.#x.strength(pull(1 / aspect));
     this.#y.strength(pull(aspect));
     this.#simulation.force("apart", many ? null : this.#apart).nodes(nodes);
     this.#links.links(links);
     this.heat(heat);
     this.#simulation.alphaDecay(1 - Math.pow(RESTING, 1 / (many ? 150 : 220)));
+  }
+
+  /** Moves what is linked with nothing out of the middle, which belongs to what is linked, and keeps it close by. */
+  #toTheRim(alpha) {
+    if (this.#loose.length === 0 || this.#linked.length === 0) return;
+    const reach = Math.max(...this.#linked.map(({ x, y }) => Math.hypot(x, y))) + RIM;
+    for (const node of this.#loose) {
+      const away = Math.hypot(node.x, node.y) || 1;
+      const push = (reach - away) / away * (away < reach ? Math.min(1, 2 * alpha) : .2 * alpha);
+      node.vx += node.x * push;
+      node.vy += node.y * push;
+    }
   }
 
   heat(heat) {
@@ -67,13 +87,15 @@ export class Layout {
 /** Gives nodes without a place one beside the best connected node that they are linked with. */
 function sow(nodes) {
   let free = 0;
+  // What is linked with nothing begins outside.
+  const outside = 24 * Math.sqrt(nodes.filter(({ near }) => near.length > 0).length);
   for (const node of nodes) {
     if (node.x !== undefined) continue;
     const placed = node.near.map(({ source, target }) => (source === node ? target : source))
       .filter(({ x }) => x !== undefined);
     const beside = placed.reduce((best, end) => (best?.near.length > end.near.length ? best : end), null);
     const turn = free * 2.4;
-    const away = beside ? 40 + 3 * Math.sqrt(free) : 24 * Math.sqrt(free);
+    const away = beside ? 40 + 3 * Math.sqrt(free) : (node.near.length === 0 ? outside : 0) + 24 * Math.sqrt(free);
     node.x = (beside?.x ?? 0) + away * Math.cos(turn);
     node.y = (beside?.y ?? 0) + away * Math.sin(turn);
     free += 1;

@@ -22,9 +22,15 @@ const LONGEST_LABEL = 32;
 const LONGEST_WORD = 24;
 const WORD_END = 6;
 const CELL_PX = 40;
-/** Nodes of this part of a hub's radius, and not more, may be under its label. */
+/** Nodes of this part of a node's radius, and not more, may be under its label. */
 const SMALL = .65;
 const MOST_COVERED = 6;
+/** A node with so many links in the picture is a hub, unless it is a note: its label may cover any nodes before a leaf has
+ *  one. */
+const HUB = 4;
+/** How strong the rest is beside what is selected, and beside what is pointed at or found. */
+const BESIDE_SELECTED = .55;
+const BESIDE_POINTED = .35;
 
 export class Painter {
   #canvas;
@@ -87,9 +93,9 @@ export class Painter {
     const { selected, hovered, found } = this.#picture;
     const focus = [hovered, selected].find((node) => node && this.#picture.shows(node));
     const bright = focus ? new Set([focus, ...this.#picture.neighbours(focus)]) : found;
-    // What is merely pointed at passes quickly and may hide the rest; a selection stays.
+    // What is merely pointed at passes quickly; a selection stays, and the rest with it.
     const calm = focus === selected && found === null;
-    const dim = bright === null ? 1 : calm ? .5 : .2;
+    const dim = bright === null ? 1 : calm ? BESIDE_SELECTED : BESIDE_POINTED;
     const context = this.#context;
     context.setTransform(this.#ratio, 0, 0, this.#ratio, 0, 0);
     context.clearRect(0, 0, this.width, this.height);
@@ -138,7 +144,7 @@ export class Painter {
     const context = this.#context;
     const inView = this.#links.filter((link) => this.#crosses(link));
     context.strokeStyle = context.fillStyle = this.#colours["line-strong"];
-    context.globalAlpha = .1 + .4 * dim;
+    context.globalAlpha = .2 + .3 * dim;
     context.lineWidth = 1;
     this.#lines(inView, inView.length <= MOST_ARROWS);
     if (!moving && scale > .55 && inView.length <= MOST_ARROWS) this.#arrows(inView);
@@ -244,7 +250,8 @@ export class Painter {
     const font = `${forced ? 600 : 500} ${LABEL_PX}px ${this.#colours.font}`;
     const width = this.#width(text, font);
     if (width === null) return false;
-    const box = this.#free(node, width) ?? (forced ? this.#places(node, width)[0] : null);
+    const isHub = node.type !== "note" && node.near.length >= HUB;
+    const box = this.#free(node, width, isHub) ?? (forced ? this.#places(node, width)[0] : null);
     if (box === null) return false;
     node.labelled = true;
     this.#boxes.push(box);
@@ -252,28 +259,29 @@ export class Painter {
     return true;
   }
 
-  /** A place for a label that covers no other one and no node, except that a hub's may cover some small ones. */
-  #free(node, width) {
+  /** A place for a label that covers no other one and, unless it is a hub's, no node but some small ones. */
+  #free(node, width, isHub) {
     let best = null;
     let least = Infinity;
     for (const box of this.#places(node, width)) {
       if (box.left < 0 || box.right > this.width || this.#boxes.some((other) => overlap(box, other))) continue;
-      const covered = this.#covered(box, node);
+      const covered = this.#covered(box, node, isHub);
       if (covered < least) [best, least] = [box, covered];
       if (covered === 0) break;
     }
     return best;
   }
 
-  /** How many nodes a label would cover; infinitely many if one of them matters as much as its own. */
-  #covered(box, node) {
+  /** How many nodes a label would cover; of one that is no hub's infinitely many if one of them matters as much as its own. */
+  #covered(box, node, isHub = false) {
     const covered = new Set();
     for (const cell of cellsOf(box)) {
       for (const other of this.#cells.get(cell) ?? []) {
         if (other === node || !isOn(other, box)) continue;
         const isFaint = node.lit && !other.lit;
         covered.add(other);
-        if (!isFaint && (other.sr > node.sr * SMALL || covered.size > MOST_COVERED)) return Infinity;
+        if (isHub || isFaint) continue;
+        if (other.sr > node.sr * SMALL || covered.size > MOST_COVERED) return Infinity;
       }
     }
     return covered.size;

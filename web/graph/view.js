@@ -33,6 +33,8 @@ export class GraphView {
   #total = 0;
   #truncated = false;
   #left;
+  /** What the picture began with by itself; a search takes its place. */
+  #begun = null;
   /** The node of which to say more once its details have arrived. */
   #unsaid = null;
   #status = el("p.graph-status", { role: "status" });
@@ -70,7 +72,10 @@ export class GraphView {
     const { around, depth } = this.#wish;
     fill(this.#status, "Loading …");
     try {
-      const part = await this.#source.start({ around, depth }, this.#options);
+      const isSearched = this.#find.value.trim() !== "";
+      const fresh = isSearched || this.#at.params.has("new");
+      const part = await this.#source.start({ around, depth, fresh }, this.#options);
+      this.#begun = part.begun ?? null;
       this.#total = part.total ?? 0;
       this.#truncated = Boolean(part.truncated);
       this.#picture.add(part);
@@ -94,12 +99,13 @@ export class GraphView {
     if (this.#picture.nodes.size === 0) return null;
     this.#picture.hovered = null;
     return {
-      picture: this.#picture, asked: this.#asked, total: this.#total, truncated: this.#truncated,
+      picture: this.#picture, begun: this.#begun, asked: this.#asked, total: this.#total, truncated: this.#truncated,
       notesChosen: this.#legend.notesChosen, place: this.#stage.place, tab: this.#pictured ? "picture" : "list",
     };
   }
 
-  #resume({ asked, total, truncated, notesChosen, place, tab }) {
+  #resume({ begun, asked, total, truncated, notesChosen, place, tab }) {
+    this.#begun = begun;
     this.#asked = asked;
     this.#total = total;
     this.#truncated = truncated;
@@ -170,7 +176,7 @@ export class GraphView {
         depth.addEventListener("change", () => this.#at.go("graph", { ...this.#kept(), depth: depth.value }));
         form.append(field("Reach", depth));
       }
-      form.append(el("a.button", { href: linkTo("graph") }, whole ? "Whole graph" : "New picture"));
+      form.append(el("a.button", { href: linkTo("graph", whole ? {} : { new: "yes" }) }, whole ? "Whole graph" : "New picture"));
     }
     return form;
   }
@@ -318,6 +324,8 @@ export class GraphView {
     fill(this.#status, `Searching for “${text}” …`);
     try {
       const part = await this.#source.find(text, !this.#picture.hidden.has("note"), this.#options);
+      if (this.#begun !== null) for (const node of [...this.#picture.nodes.values()]) this.#picture.remove(node);
+      this.#begun = null;
       const alone = this.#picture.nodes.size === 0;
       const bound = restored && this.#wish.types !== null;
       if (!bound) for (const { type } of part.nodes) this.#legend.allow(type);
@@ -367,6 +375,7 @@ export class GraphView {
     const around = this.#wish.around !== "";
     const total = whole && this.#truncated ? this.#total : 0;
     return [
+      this.#begun !== null && `${this.#begun}: `,
       summary(this.#picture, { text, asked, whole, around, total, matches: this.#matches.length }),
       text !== "" && whole && !asked
         && button("Search the whole graph", () => this.#ask(text).then(() => this.#find.focus()), { class: "link" }),

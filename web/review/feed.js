@@ -36,7 +36,7 @@ export function showFeeds(api, panel, at, known) {
   const draw = () => fill(list, known.size === 0
     ? emptiness("No feed is registered yet", "Register the objects URL of a TAXII 2.1 collection, or ",
       el("a", { href: linkTo("feeds", { tab: "upload" }) }, "upload a STIX bundle"), " for the same review.")
-    : [...known.values()].map((feed) => card(api, at, feed, known)));
+    : [...known.values()].map((feed) => card(api, at, feed, known, () => { draw(); add.focus(); })));
   const again = async () => {
     try {
       const { feeds } = await api.feeds({ signal: at.signal });
@@ -52,12 +52,12 @@ export function showFeeds(api, panel, at, known) {
   fill(panel, el("div.stack", {}, el("div.spread", {}, el("h2", {}, "Registered feeds"), tools), place, list));
 }
 
-function card(api, at, feed, known) {
+function card(api, at, feed, known, gone) {
   const root = el("article.card", { "aria-label": feed.name });
   const draw = () => fill(root, described(feed), outcome, clock, el("div.row.feed-actions", {},
     button("Pull now", pullNow, { disabled: !feed.enabled,
       title: feed.enabled ? null : "The feed is switched off: “Change …” switches it on." }),
-    button("Change …", change),
+    button("Change …", change), button("Delete …", remove),
     el("a", { href: linkTo("feeds", { tab: "batches", feed: feed.id }) }, "Batches of this feed")));
   const outcome = el("div.feed-outcome", { role: "status" });
   const clock = el("p.muted", { "aria-hidden": "true", hidden: true });
@@ -80,6 +80,22 @@ function card(api, at, feed, known) {
       back();
     }, back));
     root.querySelector("input").focus();
+  };
+  const remove = () => {
+    const keep = () => {
+      draw();
+      root.querySelector("button").focus();
+    };
+    const content = [el("p", {}, "Delete this feed? Its address and its place in the collection go, and a pull that runs ends. "
+      + "What it brought stays, with its terms of redistribution; its batches can still be reviewed."),
+    el("div.actions", {}, el("button.danger", { type: "submit" }, "Delete the feed"), button("Keep it", keep))];
+    fill(root, described(feed), form({ class: "stack" }, content, async () => {
+      await api.removeFeed(feed.id, { signal: at.signal });
+      known.delete(feed.id);
+      at.notify(`${feed.name} is deleted.`);
+      gone();
+    }));
+    root.querySelector("form button").focus();
   };
   draw();
   return root;

@@ -1,9 +1,10 @@
-// Reads a text into a staging batch, or opens a batch for review.
+// Reads a text into a staging batch, or opens one that waits for its review.
 
+import { isAbort } from "../lib/client.js";
 import { el, fill } from "../lib/dom.js";
-import { count } from "../lib/format.js";
-import { button, choice, field, when } from "../lib/parts.js";
-import { linkTo } from "../lib/shell.js";
+import { count, number } from "../lib/format.js";
+import { button, choice, field, table, when } from "../lib/parts.js";
+import { failure, linkTo } from "../lib/shell.js";
 import { drafted, forgetRead, keepDraft } from "./draft.js";
 import { form, valuesOf } from "./form.js";
 import { LEVELS } from "./row.js";
@@ -13,14 +14,14 @@ const SOURCES = [["manual_text", "Text"], ["analyst_report", "Analyst's report"]
   ["incident_writeup", "Incident report"], ["chat", "Chat"]];
 const MODES = [["review", "Stage everything for review"], ["auto", "Commit at once what needs no review"]];
 
-/** Batches that this page has made, with the time: the API has no list of them. */
-const recent = new Map();
+/** Most batches that are listed. */
+const LISTED = 20;
 
 /** Shows a batch, or the form that makes one. */
 export async function showReview(api, root, at) {
   const batch = at.params.get("batch");
   if (batch) await showBatch(api, root, at, batch);
-  else fill(root, el("div.stack", {}, reader(api, at), opener(at)));
+  else fill(root, el("div.stack", {}, reader(api, at), opener(api, at)));
 }
 
 function reader(api, at) {
@@ -58,7 +59,6 @@ function reader(api, at) {
     const written = answer.entities.filter((entity) => entity.node_id).length;
     const said = answer.auto_ingest ? `${found} found, ${written} committed.` : `${found} found.`;
     at.notify(said, answer.entities.length > 0 ? "good" : "warn");
-    recent.set(answer.batch_id, new Date().toISOString());
     if (answer.entities.length > 0) keepDraft(drafted().values, answer.batch_id);
     at.go("review", { batch: answer.batch_id });
   });
@@ -77,12 +77,29 @@ function readBefore(batch, text) {
   return said;
 }
 
-function opener(at) {
-  const id = el("input", { name: "batch", required: true, autocomplete: "off", spellcheck: "false",
-    placeholder: "2c1a473a-e54c-4c90-8750-d90700bea7d0" });
-  const content = [el("h2", {}, "Open a batch"),
-    el("div.toolbar", {}, el("div.grow", {}, field("Id of the batch", id)), el("button", { type: "submit" }, "Open")),
-    recent.size > 0 && el("p", {}, "Read in this tab: ", [...recent].reverse().map(([batch, time], place) => [
-      place > 0 && ", ", el("a", { href: linkTo("review", { batch }) }, batch.slice(0, 8)), " ", when(time)]))];
-  return form({ class: "card" }, content, async () => at.go("review", { batch: id.value.trim() }));
+/** The batches that wait for a decision or a commit. */
+function opener(api, at) {
+  const list = el("div", { role: "status" });
+  const load = async () => {
+    fill(list, el("p.muted", {}, "Loading …"));
+    try {
+      const { batches } = await api.batches({ status: "open", limit: LISTED }, { signal: at.signal });
+      fill(list, batches.length > 0 ? table("Open batches", COLUMNS, batches)
+        : el("p.muted", {}, "No batch waits for a review."));
+    } catch (error) {
+      if (!isAbort(error)) fill(list, failure(error, load));
+    }
+  };
+  load();
+  return el("section.card", { "aria-labelledby": "open-batches" },
+    el("div.spread", {}, el("h2", { id: "open-batches" }, "Open batches"), button("Load again", load)), list);
 }
+
+const COLUMNS = [
+  { key: "created", title: "Begun", cell: (batch) => when(batch.created_at) },
+  { key: "batch", title: "Batch", cell: ({ id, session_id: session }) =>
+    el("a", { href: linkTo("review", { batch: id }) }, session || id.slice(0, 8)) },
+  ...["pending", "accepted", "rejected", "uncertain", "committed"].map((key) => ({
+    key, title: `${key[0].toUpperCase()}${key.slice(1)}`, number: true, cell: ({ entities }) => number(entities[key]),
+  })),
+];

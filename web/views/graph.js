@@ -10,8 +10,8 @@ import { GraphView } from "../graph/view.js";
  * @property {number[]} depths How far a picture may reach around a node.
  * @property {string} empty What the picture says while it is empty; `next` gives what to do then.
  * @property {() => any[]} next
- * @property {(wish: {around: string, depth: number}, options: {signal: AbortSignal}) => Promise<Part>} start What
- *   it starts with.
+ * @property {(wish: {around: string, depth: number, fresh: boolean}, options: {signal: AbortSignal}) => Promise<Part>}
+ *   start What it starts with: if `fresh`, with nothing that was not asked for.
  * @property {(text: string, notes: boolean, options: {signal: AbortSignal}) => Promise<Part>} find Nodes with this
  *   text; `notes` says whether notes are shown.
  * @property {(id: string, step: number, notes: boolean, options: {signal: AbortSignal}) => Promise<Part>} expand What
@@ -19,7 +19,7 @@ import { GraphView } from "../graph/view.js";
  * @property {(id: string, offset: number, options: {signal: AbortSignal}) => Promise<Details>} details
  *
  * @typedef {{nodes: Object[], edges: Object[], total?: number, truncated?: boolean, last?: boolean, found?: number,
- *   around?: Part}} Part `truncated`: there is more; `last`: but it cannot be asked for. Of a search, `found` says how
+ *   around?: Part, begun?: string}} Part `begun` says what it began with by itself; `truncated`: there is more; `last`: but it cannot be asked for. Of a search, `found` says how
  *   many of the nodes, which come first, were found, and `around` is what is around the first.
  *
  * @typedef {Object} Details A node with a page of what is behind it and around it.

@@ -1,6 +1,6 @@
 // Asks a service and shows what it finds. What can be asked and how is up to the source.
 
-import { el, fill } from "../lib/dom.js";
+import { el, fill, uniqueId } from "../lib/dom.js";
 import { count } from "../lib/format.js";
 import { isAbort } from "../lib/client.js";
 import { wordsOf } from "../lib/marks.js";
@@ -75,6 +75,7 @@ function showSearch(source, memo, root, at) {
     clearTimeout(rerun);
     const asked = form.asked();
     if (!form.filters.isFine()) {
+      form.unfold(true);
       last = { q: asked.q, isEmpty: false };
       return void fill(summary, "Nothing was searched: a filter has to be changed.");
     }
@@ -156,16 +157,26 @@ function questionForm(source, at) {
   const modes = modeSwitch(source, at.params.get("mode"), adapt);
   adapt(modes.value());
   const active = () => controls.filter((control) => applies(control, modes.value()));
+  // On a phone they would take the whole screen, so they are folded there, unless something is chosen.
+  const more = el("div.ask-more", { id: uniqueId("more") },
+    el("div.ask-options", {}, modes.element, controls.map((control) => control.field)), hint, filters.element);
+  const unfold = (is) => {
+    more.classList.toggle("unfolded", is);
+    toggle.setAttribute("aria-expanded", String(is));
+  };
+  const toggle = el("button.link.ask-toggle", { type: "button", "aria-controls": more.id,
+    onclick: () => unfold(!more.classList.contains("unfolded")) }, "Mode and filters");
+  unfold(filters.count() > 0);
   const element = el("form", { role: "search" },
     el("div.ask-row", {},
       el("label.unseen", { for: question.id }, source.label), question,
       el("button.primary", { type: "submit" }, "Search")),
-    el("div.ask-options", {}, modes.element, controls.map((control) => control.field)),
-    hint, filters.element);
+    toggle, more);
   return {
     element,
     question,
     filters,
+    unfold,
     refresh: () => { for (const control of controls) control.refresh?.(); },
     asked: () => ({
       q: question.value.trim(), mode: modes.value(),

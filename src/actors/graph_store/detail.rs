@@ -2,28 +2,39 @@
 
 use std::sync::Arc;
 
-use uuid::Uuid;
+use uuid::{Builder, Uuid, Version};
 
 use super::core::GraphCore;
 use crate::actors::audit_writer::Append;
 use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
-use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship};
+use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship, StixId};
 use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
 use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
-use crate::store::Page;
+use crate::domain::stix::object;
+use crate::domain::stix::synthesize::{Origin, object_of};
+use crate::domain::tlp::Tlp;
+use crate::store::{Page, StoredNode};
 
 /// Maximum number of evidence records shown with a node; the node lists the ids of all of them.
 const MAX_EVIDENCE: usize = 100;
+
+/// What a node is asked for by.
+#[derive(Debug)]
+pub enum NodeName {
+    Id(Uuid),
+    /// The id of the STIX object that it came as, or with which it is exported.
+    Stix(StixId),
+}
 
 /// Reads a node with its evidence and relationships.
 #[derive(Debug)]
 pub struct ReadNode {
     pub by: Principal,
-    pub node: Uuid,
+    pub node: NodeName,
     pub include_rejected: bool,
     /// Page of its relationships.
     pub page: Page,
@@ -60,14 +71,14 @@ impl Work for ReadNode {
         let include_rejected = include_rejected && by.may_see_rejected();
         let clearance = by.workspace.clearance();
         let (ws, highest) = (by.workspace.id, clearance.highest());
-        let stored = core
-            .graph
-            .store
-            .nodes_by_id(ws, &[node], highest, include_rejected)
-            .await?;
+        let stored = match node {
+            NodeName::Id(id) => core.node_by_id(ws, id, (highest, include_rejected)).await?,
+            NodeName::Stix(id) => core.node_of_object(ws, &id, (highest, include_rejected)).await?,
+        };
         let nodes = stored.into_iter().map(|stored| stored.node).collect();
         let found = Visible::filter(nodes, clearance).into_first();
         let found = found.ok_or(DomainError::NotFound("node"))?;
+        let node = found.id;
         let (relationships, more_relationships) = core
             .graph
             .store
@@ -94,6 +105,62 @@ impl Work for ReadNode {
             more_evidence: older > 0,
         })
     }
+}
+
+impl GraphCore {
+    async fn node_by_id(
+        &self,
+        ws: Uuid,
+        node: Uuid,
+        (highest, include_rejected): (Tlp, bool),
+    ) -> Result<Option<StoredNode>, DomainError> {
+        let found = self
+            .graph
+            .store
+            .nodes_by_id(ws, &[node], highest, include_rejected)
+            .await?;
+        Ok(found.into_iter().next())
+    }
+
+    /// The node that came as this object, or that is exported as it.
+    async fn node_of_object(
+        &self,
+        ws: Uuid,
+        object: &StixId,
+        seen: (Tlp, bool),
+    ) -> Result<Option<StoredNode>, DomainError> {
+        let (highest, include_rejected) = seen;
+        let store = &self.graph.store;
+        let came = store
+            .node_of_object(ws, &object.spellings(), highest, include_rejected)
+            .await?;
+        if let Some(node) = came {
+            return self.node_by_id(ws, node, seen).await;
+        }
+        let Some(row) = object.uuid().map(row_exported_as) else {
+            return Ok(None);
+        };
+        let found = self.node_by_id(ws, row, seen).await?;
+        Ok(found.filter(|stored| exported_id(stored).as_deref() == Some(object.usual())))
+    }
+}
+
+/// The row of the node that is exported with this UUID: the two differ in the version of the UUID alone.
+fn row_exported_as(uuid: Uuid) -> Uuid {
+    Builder::from_bytes(uuid.into_bytes())
+        .with_version(Version::Sha1)
+        .into_uuid()
+}
+
+/// The id with which a node is exported that did not come as STIX.
+fn exported_id(stored: &StoredNode) -> Option<String> {
+    let origin = Origin {
+        id: stored.node.id,
+        node: &stored.node,
+        identity_id: "",
+    };
+    let object = stored.stix_evidence.is_none().then(|| object_of(&origin))?;
+    object::text(&object, "id").map(str::to_owned)
 }
 
 /// Reads an evidence record.

@@ -17,6 +17,7 @@ mod hits;
 mod ingest;
 mod joins;
 mod matching;
+mod overview;
 mod question;
 mod recall;
 mod session;
@@ -27,13 +28,14 @@ mod why;
 
 pub use self::core::GraphCore;
 pub use self::demo::{DemoExport, DemoQuestion, DemoRecall, DemoRecallOutcome, Visit};
-pub use self::detail::{NodeDetail, ReadEvidence, ReadNode};
+pub use self::detail::{NodeDetail, NodeName, ReadEvidence, ReadNode};
 pub use self::drafts::{CommitStaged, DraftsOutcome, FindDuplicates, IngestDrafts};
 pub use self::export::{ExportBundle, ExportSession};
 pub(super) use self::ingest::plan_objects;
 pub use self::ingest::{IngestOutcome, IngestStix};
+pub use self::overview::ReadOverview;
 pub use self::recall::{Recall, RecallOutcome, RecallSemantic};
-pub use self::session::ReadSession;
+pub use self::session::{ListSessions, ReadSession};
 use super::worker::WorkerHandle;
 
 /// Handle to the graph.

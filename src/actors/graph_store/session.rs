@@ -1,5 +1,6 @@
-//! Recall sessions, read back.
+//! Recall sessions, read back and listed.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -8,13 +9,21 @@ use super::core::GraphCore;
 use crate::actors::worker::{Access, Work};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
-use crate::domain::session::{RecallSession, Visible};
+use crate::domain::session::{NodeMarking, RecallSession, Visible};
+use crate::store::{Page, SessionRecord};
 
 /// Reads a recall session.
 #[derive(Debug)]
 pub struct ReadSession {
     pub by: Principal,
     pub session: Uuid,
+}
+
+/// The caller's own recall sessions, newest first.
+#[derive(Debug)]
+pub struct ListSessions {
+    pub by: Principal,
+    pub page: Page,
 }
 
 impl Work for ReadSession {
@@ -29,22 +38,52 @@ impl Work for ReadSession {
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let ReadSession { by, session } = self;
-        let ws = by.workspace.id;
-        let found = core.graph.store.session(ws, session).await?;
+        let found = core.graph.store.session(by.workspace.id, session).await?;
         let record = found.ok_or(DomainError::NotFound("session"))?;
-        let include_rejected = record.include_rejected && by.may_see_rejected();
-        let clearance = by.workspace.clearance();
-        let stored = core
-            .graph
-            .store
-            .nodes_by_id(
-                ws,
-                &record.session.node_ids,
-                clearance.highest(),
-                include_rejected,
-            )
-            .await?;
-        let rows = stored.into_iter().map(|stored| stored.node).collect();
-        Ok(record.session.limit_to(&Visible::filter(rows, clearance)))
+        let rows = markings(&core, &by, &record.session.node_ids).await?;
+        Ok(as_seen_by(&by, record, &rows))
     }
+}
+
+impl Work for ListSessions {
+    type Core = GraphCore;
+    type Reply = Vec<RecallSession>;
+    const NAME: &'static str = "list_sessions";
+    const ACCESS: Access = Access::Read;
+
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let ListSessions { by, page } = self;
+        let store = &core.graph.store;
+        let records = store.sessions(by.workspace.id, by.user_id(), page).await?;
+        let nodes = records.iter().flat_map(|record| &record.session.node_ids);
+        let nodes: HashSet<Uuid> = nodes.copied().collect();
+        let nodes: Vec<Uuid> = nodes.into_iter().collect();
+        let rows = markings(&core, &by, &nodes).await?;
+        let shown = records.into_iter();
+        Ok(shown.map(|record| as_seen_by(&by, record, &rows)).collect())
+    }
+}
+
+/// The markings of those of these nodes that the caller may see.
+async fn markings(
+    core: &GraphCore,
+    by: &Principal,
+    nodes: &[Uuid],
+) -> Result<Visible<NodeMarking>, DomainError> {
+    let clearance = by.workspace.clearance();
+    let rows = core
+        .graph
+        .store
+        .node_markings(by.workspace.id, nodes, clearance.highest())
+        .await?;
+    Ok(Visible::filter(rows, clearance))
+}
+
+fn as_seen_by(by: &Principal, record: SessionRecord, rows: &Visible<NodeMarking>) -> RecallSession {
+    let include_rejected = record.include_rejected && by.may_see_rejected();
+    record.session.limit_to(rows, include_rejected)
 }

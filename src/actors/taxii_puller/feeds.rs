@@ -11,6 +11,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{Feed, FeedChange, NewFeed};
 use crate::domain::principal::Principal;
+use crate::store::DELETED;
 use crate::taxii::CollectionUrl;
 
 /// Registers a feed.
@@ -39,6 +40,13 @@ pub struct ChangeFeed {
     pub by: Principal,
     pub feed: Uuid,
     pub change: FeedChange,
+}
+
+/// Deletes a feed, and ends its pull.
+#[derive(Debug)]
+pub struct DeleteFeed {
+    pub by: Principal,
+    pub feed: Uuid,
 }
 
 impl Work for RegisterFeed {
@@ -130,6 +138,39 @@ impl Work for ChangeFeed {
         core.chain(entry).await;
         core.hide_batch(&by, &mut changed).await?;
         Ok(changed)
+    }
+}
+
+impl Work for DeleteFeed {
+    type Core = TaxiiPullerCore;
+    type Reply = ();
+    const NAME: &'static str = "delete_feed";
+    const ACCESS: Access = Access::Write;
+
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
+    }
+
+    async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
+        let Self { by, feed } = self;
+        let (ws, now) = (by.workspace.id, clock::now());
+        let deleted = |known: &Feed| {
+            AuditEntry::by(&by, "feed.delete", "feed", Outcome::Success, now)
+                .on(feed)
+                .with("name", known.name.as_str())
+                .with("redistribution_state", known.redistribution_state.as_str())
+        };
+        let ended = |batch: Uuid| {
+            AuditEntry::by(&by, "feed.pull_failed", "feed_batch", Outcome::Failure, now)
+                .on(batch)
+                .with("feed_source_id", feed.to_string())
+                .with("reason", DELETED)
+        };
+        let entries = core.store.delete_feed(ws, feed, now, deleted, ended).await?;
+        for entry in entries {
+            core.chain(entry).await;
+        }
+        Ok(())
     }
 }
 

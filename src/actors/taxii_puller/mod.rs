@@ -23,7 +23,7 @@ use tokio::sync::{OwnedMutexGuard, watch};
 use uuid::Uuid;
 
 pub use self::commit::{CommitFeedItems, FeedCommit, MAX_ITEMS};
-pub use self::feeds::{ChangeFeed, ListFeeds, ReadFeed, RegisterFeed};
+pub use self::feeds::{ChangeFeed, DeleteFeed, ListFeeds, ReadFeed, RegisterFeed};
 pub use self::pull::{PullFrom, PullHandle, StartPull};
 pub use self::review::{DecideItem, FeedBatchView, ListFeedBatches, ReadFeedBatch, ReadItem};
 pub use self::upload::StageBundle;

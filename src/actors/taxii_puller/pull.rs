@@ -28,7 +28,7 @@ use crate::domain::stix::object::type_of_id;
 use crate::domain::stix::objects::Objects;
 use crate::domain::tlp::Tlp;
 use crate::outbound::GuardedClient;
-use crate::store::{INTERRUPTED, NewFeedBatch, PageWrite, ReceivedPage};
+use crate::store::{DELETED, INTERRUPTED, NewFeedBatch, PageWrite, ReceivedPage};
 use crate::taxii::{CollectionUrl, Pull, PullCursor, PullError, PullErrorKind, PullSettings, PulledPage};
 
 /// Starts the pull of a feed into a new batch, or resumes a failed one.
@@ -240,11 +240,11 @@ impl TaxiiPullerCore {
         let _place = place.ok_or(DomainError::Busy {
             actor: "taxii_puller",
         })?;
-        self.require_active(ws).await?;
+        self.require_active(ws, running.feed.id).await?;
         self.renew_known(ws, running.feed.id, running.highest).await?;
         loop {
             let page = self.unless_stopping(running.pull.next_page()).await?;
-            self.require_active(ws).await?;
+            self.require_active(ws, running.feed.id).await?;
             // The pull asks for no page beyond the last, which ends this loop.
             let page = page.map_err(failure)?.ok_or_else(already_ended_error)?;
             let last = page.last;
@@ -255,12 +255,15 @@ impl TaxiiPullerCore {
         }
     }
 
-    /// Ends a pull whose workspace was suspended meanwhile: no page is staged from then on.
-    async fn require_active(&self, ws: Uuid) -> Result<(), DomainError> {
+    /// Ends a pull whose workspace was suspended or whose feed was deleted meanwhile: no page is staged from then on.
+    async fn require_active(&self, ws: Uuid, feed: Uuid) -> Result<(), DomainError> {
         let workspace = self.store.workspace(ws).await?;
-        match workspace.is_some_and(|workspace| !workspace.suspended) {
-            true => Ok(()),
-            false => Err(pull_failed(PullFailure::Refused, SUSPENDED)),
+        if workspace.is_none_or(|workspace| workspace.suspended) {
+            return Err(pull_failed(PullFailure::Refused, SUSPENDED));
+        }
+        match self.store.feed(ws, feed).await? {
+            Some(_) => Ok(()),
+            None => Err(pull_failed(PullFailure::Refused, DELETED)),
         }
     }
 

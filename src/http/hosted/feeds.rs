@@ -1,6 +1,7 @@
-//! Threat feeds: registration, pulls, review and commit.
+//! Threat feeds: pulls, review and commit.
 
 mod answer;
+pub(super) mod registry;
 mod schema;
 
 use std::time::Duration;
@@ -11,19 +12,18 @@ use serde::{Deserialize, Deserializer};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use self::answer::{BatchAnswer, BatchesAnswer, CommitAnswer, FeedAnswer, FeedsAnswer, ItemAnswer};
+use self::answer::{BatchAnswer, BatchesAnswer, CommitAnswer, ItemAnswer};
 use self::schema::{BatchSchema, ItemDecisionBody};
 use super::error::{HostedError, batch_path};
 use super::guard::{Guarded, RecallWrite};
 use super::query::Params;
 use super::{body_of, id_of, resource};
 use crate::actors::taxii_puller::{
-    ChangeFeed, CommitFeedItems, DecideItem, ListFeedBatches, ListFeeds, MAX_ITEMS, PullFrom, ReadFeed,
-    ReadFeedBatch, ReadItem, RegisterFeed, StageBundle,
+    CommitFeedItems, DecideItem, ListFeedBatches, MAX_ITEMS, PullFrom, ReadFeedBatch, ReadItem, StageBundle,
 };
 use crate::clock;
 use crate::domain::error::DomainError;
-use crate::domain::feed::{BatchState, FeedChange, FeedChangeBody, InputKind, ItemId, ItemStatus, NewFeed};
+use crate::domain::feed::{BatchState, InputKind, ItemId, ItemStatus};
 use crate::domain::principal::Principal;
 use crate::domain::stix::bundle;
 use crate::domain::stix::objects::Objects;
@@ -86,14 +86,7 @@ fn not_null<'de, D: Deserializer<'de>>(list: D) -> Result<Option<Vec<ItemId>>, D
 }
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    let feeds = resource("/api/threat-intel/feeds");
-    cfg.service(
-        feeds
-            .route(web::post().to(register))
-            .route(web::get().to(feeds_of)),
-    );
-    let one = resource("/api/threat-intel/feeds/{id}");
-    cfg.service(one.route(web::get().to(feed)).route(web::patch().to(change)));
+    registry::configure(cfg);
     let batches = resource("/api/threat-intel/batches");
     cfg.service(batches.route(web::post().to(start)).route(web::get().to(list)));
     cfg.service(resource("/api/threat-intel/batches/{id}").route(web::get().to(batch)));
@@ -105,92 +98,8 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(
-    register, feeds_of, feed, change, start, list, batch, resume, item, decide, commit
-))]
+#[openapi(paths(start, list, batch, resume, item, decide, commit))]
 pub(super) struct Docs;
-
-/// Registers a feed.
-#[utoipa::path(
-    post,
-    path = "/api/threat-intel/feeds",
-    operation_id = "register_feed",
-    tag = "Threat feeds",
-    request_body = NewFeed,
-    responses(
-        (
-            status = 201,
-            description = "The feed.",
-            body = FeedAnswer,
-            links(
-                ("read" = (operation_id = "read_feed", parameters(("id" = "$response.body#/feed/id")))),
-                ("change" = (operation_id = "change_feed", parameters(("id" = "$response.body#/feed/id")))),
-            ),
-        ),
-    )
-)]
-async fn register(
-    caller: Guarded<RecallWrite>,
-    state: web::Data<AppState>,
-    payload: Body,
-) -> Result<HttpResponse, HostedError> {
-    let feed: NewFeed = body::json(payload, SMALL).await?;
-    let feed = state.puller.call(RegisterFeed { by: caller.by, feed }).await?;
-    Ok(HttpResponse::Created().json(FeedAnswer { feed }))
-}
-
-/// All feeds of the workspace.
-#[utoipa::path(
-    get, path = "/api/threat-intel/feeds", operation_id = "list_feeds", tag = "Threat feeds",
-    responses((status = 200, description = "The feeds.", body = FeedsAnswer))
-)]
-async fn feeds_of(
-    caller: Guarded<RecallWrite>,
-    state: web::Data<AppState>,
-) -> Result<HttpResponse, HostedError> {
-    let feeds = state.puller.call(ListFeeds { by: caller.by }).await?;
-    let count = feeds.len();
-    Ok(HttpResponse::Ok().json(FeedsAnswer { feeds, count }))
-}
-
-/// One feed.
-#[utoipa::path(
-    get, path = "/api/threat-intel/feeds/{id}", operation_id = "read_feed", tag = "Threat feeds",
-    params(("id" = Uuid, Path, description = "Id of the feed.")),
-    responses((status = 200, description = "The feed.", body = FeedAnswer))
-)]
-async fn feed(
-    caller: Guarded<RecallWrite>,
-    state: web::Data<AppState>,
-    id: web::Path<String>,
-) -> Result<HttpResponse, HostedError> {
-    let feed = id_of(&id, "feed")?;
-    let feed = state.puller.call(ReadFeed { by: caller.by, feed }).await?;
-    Ok(HttpResponse::Ok().json(FeedAnswer { feed }))
-}
-
-/// Changes a feed.
-#[utoipa::path(
-    patch,
-    path = "/api/threat-intel/feeds/{id}",
-    operation_id = "change_feed",
-    tag = "Threat feeds",
-    request_body = FeedChangeBody,
-    params(("id" = Uuid, Path, description = "Id of the feed.")),
-    responses((status = 200, description = "The feed.", body = FeedAnswer))
-)]
-async fn change(
-    caller: Guarded<RecallWrite>,
-    state: web::Data<AppState>,
-    id: web::Path<String>,
-    payload: Body,
-) -> Result<HttpResponse, HostedError> {
-    let feed = id_of(&id, "feed")?;
-    let change: FeedChange = body::json(payload, SMALL).await?;
-    let by = caller.by;
-    let feed = state.puller.call(ChangeFeed { by, feed, change }).await?;
-    Ok(HttpResponse::Ok().json(FeedAnswer { feed }))
-}
 
 /// Pulls a feed into a new batch, or stages an uploaded bundle.
 #[utoipa::path(

@@ -7,6 +7,7 @@ use utoipa::ToSchema;
 use super::error::HostedError;
 use super::guard::check_form;
 use super::resource;
+use crate::http::AppState;
 
 /// Version of the API (hosted specification, section Versioning).
 pub(super) const API_VERSION: &str = "1.0.0";
@@ -19,8 +20,13 @@ struct Health {
 
 #[derive(Serialize, ToSchema)]
 struct ApiHealth {
+    /// `ok`, or `degraded` while the service can't write.
     #[schema(example = "ok")]
     status: &'static str,
+    /// Why the service is degraded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    reason: Option<String>,
     #[schema(example = "threat-memory")]
     service: &'static str,
     #[schema(example = "1.0.0")]
@@ -50,7 +56,7 @@ async fn health(request: HttpRequest) -> Result<HttpResponse, HostedError> {
     Ok(HttpResponse::Ok().json(Health { status: "healthy" }))
 }
 
-/// Whether the service runs, and its version.
+/// Whether the service runs and can write, and its version.
 #[utoipa::path(
     get, path = "/api/health", tag = "Health", security(()),
     responses(
@@ -58,10 +64,12 @@ async fn health(request: HttpRequest) -> Result<HttpResponse, HostedError> {
         (status = 400, description = "The request is no HTTP request that can be read."),
     )
 )]
-async fn api_health(request: HttpRequest) -> Result<HttpResponse, HostedError> {
+async fn api_health(request: HttpRequest, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
     check_form(&request)?;
+    let refusal = state.storage.write_refusal();
     Ok(HttpResponse::Ok().json(ApiHealth {
-        status: "ok",
+        status: if refusal.is_none() { "ok" } else { "degraded" },
+        reason: refusal.map(|refusal| refusal.to_string()),
         service: "threat-memory",
         version: API_VERSION,
     }))

@@ -8,15 +8,20 @@ use super::error::HostedError;
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
-use crate::actors::graph_store::{ReadEvidence, ReadNode};
-use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship};
+use crate::actors::graph_store::{NodeName, ReadEvidence, ReadNode, ReadOverview};
+use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeLink, NodeRelationship};
+use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
+use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
 use crate::http::AppState;
 use crate::store::Page;
 
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1000;
+/// Nodes of an overview of the graph.
+const DEFAULT_NODES: u32 = 40;
+const MAX_NODES: u32 = 200;
 /// Largest offset: the engine skips the preceding rows one by one.
 const MAX_OFFSET: u32 = 1_000_000;
 
@@ -35,15 +40,58 @@ struct NodeAnswer {
     more_evidence: bool,
 }
 
+#[derive(Serialize, ToSchema)]
+struct GraphAnswer {
+    /// Best connected first.
+    #[schema(value_type = Vec<KgNode>)]
+    nodes: Visible<KgNode>,
+    /// Those among these nodes.
+    relationships: Vec<NodeLink>,
+}
+
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/api/graph").route(web::get().to(graph)));
+    cfg.service(resource("/api/nodes").route(web::get().to(node_of_object)));
     cfg.service(resource("/api/nodes/{id}").route(web::get().to(node)));
     cfg.service(resource("/api/evidence/{id}").route(web::get().to(evidence)));
 }
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(node, evidence))]
+#[openapi(paths(graph, node_of_object, node, evidence))]
 pub(super) struct Docs;
+
+/// The best connected nodes that the caller may see, and the relationships among them.
+#[utoipa::path(
+    get, path = "/api/graph", tag = "Recall",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Most nodes; 40 if absent."),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The nodes; none in a workspace with too many to compare.",
+            body = GraphAnswer,
+            links(("node" = (operation_id = "node", parameters(("id" = "$response.body#/nodes/0/id"))))),
+        ),
+    )
+)]
+async fn graph(
+    caller: Guarded<RecallRead>,
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = ReadOverview {
+        by: caller.by,
+        limit: params.number("limit", DEFAULT_NODES, 1, MAX_NODES)? as usize,
+    };
+    let found = state.graph.call(message).await?;
+    Ok(HttpResponse::Ok().json(GraphAnswer {
+        nodes: found.nodes,
+        relationships: found.relationships,
+    }))
+}
 
 /// A node with one page of its relationships and its newest evidence.
 #[utoipa::path(
@@ -80,14 +128,69 @@ async fn node(
     id: web::Path<String>,
 ) -> Result<HttpResponse, HostedError> {
     let params = Params::of(&request)?;
+    let node = NodeName::Id(id_of(&id, "node")?);
+    node_response(caller.by, node, &params, &state).await
+}
+
+/// The node of a STIX object, by the object's id: that of the object that it came as, or with which it is exported.
+#[utoipa::path(
+    get, path = "/api/nodes", operation_id = "node_of_object", tag = "Recall",
+    params(
+        (
+            "stix_id" = String,
+            Query,
+            description = "Id of the object; the case of its UUID does not count.",
+            example = "malware--31b940d4-6f77-4a6a-9026-81c1046b8f47",
+        ),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most relationships; 100 if absent."),
+        (
+            "offset" = Option<u32>,
+            Query,
+            minimum = 0,
+            maximum = 1000000,
+            description = "Relationships to skip; 0 if absent.",
+        ),
+        (
+            "include_rejected" = Option<bool>,
+            Query,
+            description = "Whether to show what was rejected; only for administrators and analysts.",
+        ),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The node.",
+            body = NodeAnswer,
+            links(("evidence" = (operation_id = "evidence", parameters(("id" = "$response.body#/evidence/0/id"))))),
+        ),
+        (status = 404, description = "No node that the caller may see is this object."),
+    )
+)]
+async fn node_of_object(
+    caller: Guarded<RecallRead>,
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let id = params.parse_value("stix_id")?;
+    let id = id.ok_or_else(|| DomainError::invalid("stix_id", "is required and must not be empty"))?;
+    node_response(caller.by, NodeName::Stix(id), &params, &state).await
+}
+
+async fn node_response(
+    by: Principal,
+    node: NodeName,
+    params: &Params,
+    state: &AppState,
+) -> Result<HttpResponse, HostedError> {
     let message = ReadNode {
         include_rejected: params.flag("include_rejected", false)?,
         page: Page {
             limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)?,
             offset: params.number("offset", 0, 0, MAX_OFFSET)?,
         },
-        node: id_of(&id, "node")?,
-        by: caller.by,
+        node,
+        by,
     };
     let found = state.graph.call(message).await?;
     Ok(HttpResponse::Ok().json(NodeAnswer {

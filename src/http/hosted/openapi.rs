@@ -119,6 +119,7 @@ fn document() -> utoipa::openapi::OpenApi {
         ingest::Docs::openapi(),
         staging::Docs::openapi(),
         staging::many::Docs::openapi(),
+        feeds::registry::Docs::openapi(),
         feeds::Docs::openapi(),
         audit::Docs::openapi(),
         admin::Docs::openapi(),

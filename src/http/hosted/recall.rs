@@ -12,7 +12,9 @@ use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
 use crate::actors::extractor::read_question;
-use crate::actors::graph_store::{ExportBundle, ExportSession, ReadSession, Recall, RecallSemantic};
+use crate::actors::graph_store::{
+    ExportBundle, ExportSession, ListSessions, ReadSession, Recall, RecallSemantic,
+};
 use crate::clock;
 use crate::domain::narrowing::{Narrowing, NarrowingParams};
 use crate::domain::question::{self, QuestionAsked};
@@ -21,12 +23,15 @@ use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::stix::export::ExportedBundle;
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
+use crate::store::Page;
 
 /// Media type of an exported bundle.
 const STIX_JSON: &str = "application/stix+json;version=2.1";
 /// Results by default, and at most.
 pub(super) const DEFAULT_LIMIT: u32 = 20;
 pub(super) const MAX_LIMIT: u32 = 100;
+/// Largest offset: the engine skips the preceding rows one by one.
+const MAX_OFFSET: u32 = 1_000_000;
 /// Longest query, in characters.
 const MAX_QUERY: usize = 4000;
 
@@ -65,16 +70,25 @@ struct SemanticAnswer {
     count: usize,
 }
 
+#[derive(Serialize, ToSchema)]
+struct SessionsAnswer {
+    sessions: Vec<RecallSession>,
+    /// Number of sessions on this page.
+    #[schema(example = 1)]
+    count: usize,
+}
+
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/recall/search").route(web::get().to(search)));
     cfg.service(resource("/api/recall/semantic").route(web::get().to(semantic)));
+    cfg.service(resource("/api/recall/sessions").route(web::get().to(sessions)));
     cfg.service(resource("/api/recall/sessions/{id}").route(web::get().to(session)));
     cfg.service(resource("/api/recall/sessions/{id}/export.stix").route(web::get().to(export)));
 }
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(search, semantic, session, export))]
+#[openapi(paths(search, semantic, sessions, session, export))]
 pub(super) struct Docs;
 
 /// Blended or structured search; creates a session.
@@ -199,6 +213,43 @@ async fn semantic(
         count: results.rows().len(),
         results,
     }))
+}
+
+/// The caller's own recall sessions, newest first. Those of an API key are its owner's.
+#[utoipa::path(
+    get, path = "/api/recall/sessions", operation_id = "list_sessions", tag = "Recall",
+    params(
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most sessions; 20 if absent."),
+        ("offset" = Option<u32>, Query, minimum = 0, maximum = 1000000, description = "Sessions to skip; 0 if absent."),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The sessions as the caller may see them now.",
+            body = SessionsAnswer,
+            links(
+                ("session" = (operation_id = "session", parameters(("id" = "$response.body#/sessions/0/id")))),
+                ("export" = (operation_id = "export", parameters(("id" = "$response.body#/sessions/0/id")))),
+            ),
+        ),
+    )
+)]
+async fn sessions(
+    caller: Guarded<RecallRead>,
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = ListSessions {
+        by: caller.by,
+        page: Page {
+            limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)?,
+            offset: params.number("offset", 0, 0, MAX_OFFSET)?,
+        },
+    };
+    let sessions = state.graph.call(message).await?;
+    let count = sessions.len();
+    Ok(HttpResponse::Ok().json(SessionsAnswer { sessions, count }))
 }
 
 /// A recall session.

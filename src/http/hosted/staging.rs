@@ -2,29 +2,35 @@
 
 pub(super) mod many;
 
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::HostedError;
 use super::guard::{Guarded, RecallWrite};
+use super::query::Params;
 use super::{body_of, id_of, resource};
-use crate::actors::staging::{CommitBatch, DecideEntity, Preview, PreviewOutcome, ReadBatch};
+use crate::actors::staging::{CommitBatch, DecideEntity, ListBatches, Preview, PreviewOutcome, ReadBatch};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{
     CommitResult, IngestMode, PreviewText, SessionLabel, SourceType, StagedEntity, StagedStatus,
-    StagingBatch, Summary,
+    StagingBatch, StagingBatchHead, StagingState, Summary,
 };
 use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::AppState;
 use crate::http::body::{self, Body};
-use crate::store::Decision;
+use crate::store::{Decision, Page};
 
 /// Largest body of a decision or commit, in bytes.
 const DECISION_LIMIT: usize = 64 * 1024;
+/// Batches on a page by default, and at most.
+const BATCHES: u32 = 50;
+const MAX_BATCHES: u32 = 200;
+/// Largest offset: the engine skips the preceding rows one by one.
+const MAX_OFFSET: u32 = 1_000_000;
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Preview)]
@@ -143,6 +149,15 @@ impl PreviewAnswer {
 }
 
 #[derive(Serialize, ToSchema)]
+#[schema(as = StagingBatchesAnswer)]
+struct BatchesAnswer {
+    batches: Vec<StagingBatchHead>,
+    /// Number of batches on this page.
+    #[schema(example = 1)]
+    count: usize,
+}
+
+#[derive(Serialize, ToSchema)]
 #[schema(as = StagingBatchAnswer)]
 struct BatchAnswer {
     batch: StagingBatch,
@@ -164,6 +179,7 @@ struct EntityAnswer {
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/ingest/preview").route(web::post().to(preview)));
+    cfg.service(resource("/api/ingest/batch").route(web::get().to(list)));
     cfg.service(resource("/api/ingest/batch/{id}").route(web::get().to(batch)));
     cfg.service(resource("/api/ingest/batch/{id}/commit").route(web::post().to(commit)));
     cfg.service(resource("/api/ingest/staging").route(web::patch().to(many::decide_many)));
@@ -172,7 +188,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(preview, batch, commit, decide))]
+#[openapi(paths(preview, list, batch, commit, decide))]
 pub(super) struct Docs;
 
 /// Extracts entities from a text into a staging batch.
@@ -207,6 +223,42 @@ async fn preview(
     let message = body.into_message(caller.by, mode)?;
     let outcome = state.staging.call_with(message, load).await?;
     Ok(HttpResponse::Ok().json(PreviewAnswer::of(outcome)))
+}
+
+/// The newest staging batches that exist for the caller.
+#[utoipa::path(
+    get, path = "/api/ingest/batch", operation_id = "list_staging_batches", tag = "Staging",
+    params(
+        ("status" = Option<StagingState>, Query, description = "Only batches in this state."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 200, description = "Most batches; 50 if absent."),
+        ("offset" = Option<u32>, Query, minimum = 0, maximum = 1000000, description = "Batches to skip; 0 if absent."),
+    ),
+    responses(
+        (
+            status = 200,
+            description = "The batches.",
+            body = BatchesAnswer,
+            links(("batch" = (operation_id = "read_staging_batch", parameters(("id" = "$response.body#/batches/0/id"))))),
+        ),
+    )
+)]
+async fn list(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    request: HttpRequest,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = ListBatches {
+        by: caller.by,
+        status: params.parse_value("status")?,
+        page: Page {
+            limit: params.number("limit", BATCHES, 1, MAX_BATCHES)?,
+            offset: params.number("offset", 0, 0, MAX_OFFSET)?,
+        },
+    };
+    let batches = state.staging.call(message).await?;
+    let count = batches.len();
+    Ok(HttpResponse::Ok().json(BatchesAnswer { batches, count }))
 }
 
 /// A staging batch with its entities.

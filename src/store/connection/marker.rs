@@ -93,6 +93,11 @@ impl StoreMarker {
         }))
     }
 
+    /// The directory of the store and of what belongs to it.
+    pub(in crate::store) fn data_dir(&self) -> &Path {
+        self.store.parent().unwrap_or(Path::new("."))
+    }
+
     /// Makes the engine report to this marker when it opens the store next.
     pub(in crate::store) fn watch(self: &Arc<Self>) {
         surrealkv::observe_commits(&self.store, Arc::clone(self) as Arc<dyn CommitObserver>);

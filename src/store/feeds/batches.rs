@@ -25,6 +25,8 @@ pub(in crate::store) const UPDATE: &str = "FOR $row IN $rows { UPDATE $row.id CO
 pub(in crate::store) const UPSERT: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }";
 /// The rows with these ids, if they belong to the workspace.
 pub(super) const OWN: &str = "SELECT * FROM $ids WHERE ws = $ws";
+/// The same of feeds, without those that are deleted.
+pub(super) const OWN_FEED: &str = "SELECT * FROM $ids WHERE ws = $ws AND deleted_at = NONE";
 
 /// A batch to be filled.
 #[derive(Debug, Clone)]
@@ -279,7 +281,7 @@ async fn begin_pull(
     resumed: bool,
     audit: &AuditEntry,
 ) -> Result<PullStart, StoreError> {
-    let mut row: FeedRow = one(tx, ws, OWN, record("feed", feed), "feed").await?;
+    let mut row: FeedRow = one(tx, ws, OWN_FEED, record("feed", feed), "feed").await?;
     if !row.enabled {
         return Err(DomainError::Conflict("the feed is disabled".into()).into());
     }
@@ -352,7 +354,8 @@ pub fn interrupted_entry(ws: Uuid, batch: Uuid, now: DateTime<Utc>) -> AuditEntr
         .with("reason", INTERRUPTED)
 }
 
-async fn fail(
+/// As [`Store::fail_pull`].
+pub(super) async fn fail(
     tx: &WriteTx,
     ws: Uuid,
     (id, run): (Uuid, Option<i64>),

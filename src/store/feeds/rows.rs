@@ -36,6 +36,8 @@ pub(super) struct FeedRow {
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
     pub last_pull_at: Option<DateTime<Utc>>,
+    /// When it was deleted. The row stays, since what the feed brought leaves only as its redistribution state allows.
+    pub deleted_at: Option<DateTime<Utc>>,
 }
 
 impl FeedRow {
@@ -54,7 +56,19 @@ impl FeedRow {
             created_at: feed.created_at,
             updated_at: feed.updated_at,
             last_pull_at: feed.last_pull_at,
+            deleted_at: None,
         }
+    }
+
+    /// The row of the feed once it is deleted: what it may do and what it was read from are gone.
+    pub(super) fn delete(&mut self, now: DateTime<Utc>) {
+        self.description.clear();
+        self.url.clear();
+        self.cursor = FROM_THE_START.into();
+        self.enabled = false;
+        self.pulling = None;
+        self.updated_at = now;
+        self.deleted_at = Some(now);
     }
 
     pub(super) fn into_feed(self) -> Result<Feed, DomainError> {

@@ -1,14 +1,15 @@
 //! Reads nodes by id: for responses, exports and the search index.
 
 use chrono::{DateTime, Utc};
-use surrealdb::types::SurrealValue;
+use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::sessions::Withholding;
 use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeStatus};
+use crate::domain::session::NodeMarking;
 use crate::domain::tlp::Tlp;
-use crate::store::rows::{NodeRow, record, tlp};
+use crate::store::rows::{NodeRow, key, record, tlp};
 use crate::store::{Store, failed};
 
 /// A node with its internal fields.
@@ -37,6 +38,23 @@ pub struct WithheldNode {
 struct WithheldRow {
     tlp_rank: i64,
     feeds: Option<Vec<Uuid>>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct MarkingRow {
+    id: RecordId,
+    tlp_rank: i64,
+    status: String,
+}
+
+impl MarkingRow {
+    fn into_marking(self) -> Result<NodeMarking, DomainError> {
+        Ok(NodeMarking {
+            id: key(&self.id)?,
+            tlp: tlp(self.tlp_rank)?,
+            is_active: self.status == NodeStatus::Active.as_str(),
+        })
+    }
 }
 
 impl WithheldNode {
@@ -98,6 +116,34 @@ impl Store {
         rows.into_iter()
             .map(|row| StoredNode::from_row(row, highest))
             .collect()
+    }
+
+    /// The markings of those of these nodes that belong to the workspace, are marked no higher than `highest`, and are
+    /// active or rejected; in no particular order.
+    pub async fn node_markings(
+        &self,
+        ws: Uuid,
+        ids: &[Uuid],
+        highest: Tlp,
+    ) -> Result<Vec<NodeMarking>, DomainError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
+        let rows: Vec<MarkingRow> = self
+            .rows_by_id(
+                "SELECT id, tlp_rank, status FROM $ids \
+                 WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses",
+                ids,
+                &[
+                    ("ws", ws.into_value()),
+                    ("highest", i64::from(highest.rank()).into_value()),
+                    ("statuses", statuses(true).into_value()),
+                ],
+            )
+            .await
+            .map_err(failed("reading nodes failed"))?;
+        rows.into_iter().map(MarkingRow::into_marking).collect()
     }
 
     /// The exportable nodes among those `nodes_by_id` returns, and those withheld.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::narrowing::{conditions, parameters};
 use super::nodes::statuses;
 use super::visibility::{self, sees_both};
+use crate::domain::detail::NodeLink;
 use crate::domain::error::DomainError;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
@@ -54,6 +55,25 @@ struct FactsRow {
 }
 
 #[derive(Debug, SurrealValue)]
+struct LinkRow {
+    id: RecordId,
+    source: RecordId,
+    target: RecordId,
+    relationship: String,
+}
+
+impl LinkRow {
+    fn into_link(self) -> Result<NodeLink, DomainError> {
+        Ok(NodeLink {
+            id: key(&self.id)?,
+            relationship_type: self.relationship,
+            source: key(&self.source)?,
+            target: key(&self.target)?,
+        })
+    }
+}
+
+#[derive(Debug, SurrealValue)]
 struct EdgeIdRow {
     id: RecordId,
 }
@@ -79,6 +99,33 @@ impl Store {
             .await
             .map_err(failed(READ))?;
         rows.iter().map(|row| key(&row.id)).collect()
+    }
+
+    /// Those of these relationships that are in force and that a caller may see together with both ends, by id.
+    pub async fn node_links(
+        &self,
+        ws: Uuid,
+        relationships: &[Uuid],
+        shown: (Tlp, bool),
+    ) -> Result<Vec<NodeLink>, DomainError> {
+        if relationships.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = format!(
+            "SELECT id, in AS source, out AS target, relationship FROM $ids WHERE active = true AND {}",
+            sees_both("in", "out")
+        );
+        let ids = relationships.iter().map(|id| record("edge", *id)).collect();
+        let rows: Vec<LinkRow> = self
+            .rows_by_id(&query, ids, &visibility::parameters(ws, shown))
+            .await
+            .map_err(failed(READ))?;
+        let mut links: Vec<NodeLink> = rows
+            .into_iter()
+            .map(LinkRow::into_link)
+            .collect::<Result<_, _>>()?;
+        links.sort_unstable_by_key(|link| link.id);
+        Ok(links)
     }
 
     /// The STIX properties of those of these nodes that a caller may see.

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::neighbours::Page;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::session::RecallSession;
@@ -16,6 +17,9 @@ use crate::store::audit::rows::audit_rows;
 use crate::store::rows::{EdgeRow, corrupt, key, parse, record, tlp, unpack};
 use crate::store::stix::support_rows::support_rows;
 use crate::store::{Store, failed};
+
+/// Most sessions that are kept in memory while they can't be stored.
+const MAX_UNSAVED: usize = 1000;
 
 /// A recall session with its internal fields.
 #[derive(Debug, Clone)]
@@ -92,7 +96,8 @@ struct SupportRaw {
 }
 
 impl Store {
-    /// Writes a session and the audit entry of its search as one transaction.
+    /// Writes a session and the audit entry of its search as one transaction. When the store takes no writes, the session
+    /// lasts as long as the process, and the entry waits for the next start.
     pub async fn save_session(
         &self,
         ws: Uuid,
@@ -114,14 +119,36 @@ impl Store {
             created_at: session.created_at,
         };
         let what = "saving the recall session failed";
-        self.db
+        let saved = self
+            .db
             .query("{ INSERT INTO recall_session $recall RETURN NONE; INSERT $audit RETURN NONE; }")
             .bind(("recall", row))
             .bind(("audit", audit_rows([audit])))
             .await
             .and_then(surrealdb::IndexedResults::check)
-            .map_err(failed(what))?;
-        Ok(())
+            .map_err(failed(what));
+        match saved {
+            Ok(_) => Ok(()),
+            Err(DomainError::StorageFailed) => {
+                self.keep_in_reserve(vec![audit.clone()]).await?;
+                let mut unsaved = self.unsaved.lock();
+                if unsaved.len() == MAX_UNSAVED {
+                    unsaved.pop_front();
+                }
+                unsaved.push_back((ws, record_of.clone()));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A session that could not be stored.
+    fn unsaved_session(&self, ws: Uuid, id: Uuid) -> Option<SessionRecord> {
+        let unsaved = self.unsaved.lock();
+        let found = unsaved
+            .iter()
+            .find(|(of, record)| (*of, record.session.id) == (ws, id));
+        found.map(|(_, record)| record.clone())
     }
 
     /// The session with this id, if it belongs to the workspace.
@@ -135,7 +162,33 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let row: Option<SessionRow> = response.take(0).map_err(failed(what))?;
-        row.map(SessionRow::into_record).transpose()
+        let stored = row.map(SessionRow::into_record).transpose()?;
+        Ok(stored.or_else(|| self.unsaved_session(ws, id)))
+    }
+
+    /// The sessions of a user in a workspace, newest first.
+    pub async fn sessions(
+        &self,
+        ws: Uuid,
+        user: Uuid,
+        page: Page,
+    ) -> Result<Vec<SessionRecord>, DomainError> {
+        let what = "reading the recall sessions failed";
+        let Page { limit, offset } = page;
+        // The engine reads an index up to a limit only where the limit is written in the query.
+        let query = format!(
+            "SELECT * FROM recall_session WHERE ws = $ws AND user = $user \
+             ORDER BY created_at DESC, id DESC LIMIT {limit} START {offset}"
+        );
+        let mut response = self
+            .db
+            .query(query)
+            .bind(("ws", ws))
+            .bind(("user", user))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<SessionRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(SessionRow::into_record).collect()
     }
 
     /// The STIX objects in these evidence records of the workspace that are marked no higher than `highest`.

@@ -44,6 +44,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
         27,
         include_str!("../../../schemas/0027_waiting_relationships.surql"),
     ),
+    (28, include_str!("../../../schemas/0028_lists.surql")),
 ];
 
 /// Before this migration the audit log is moved.

@@ -132,7 +132,12 @@ impl BatchRow {
         entities: &[StagedEntity],
     ) -> Result<StagingBatch, DomainError> {
         let is_done = entities.iter().all(|entity| entity.node_id.is_some());
-        let committed_at = self.commit_seen_from(highest).filter(|_| is_done);
+        let seen = commit_seen_from(
+            (self.tlp_rank, highest),
+            self.commits_by_level.as_deref(),
+            self.committed_at,
+        );
+        let committed_at = seen.filter(|_| is_done);
         let status = committed_at.map_or("open", |_| "committed");
         Ok(StagingBatch {
             id: key(&self.id)?,
@@ -145,13 +150,6 @@ impl BatchRow {
             created_at: self.created_at,
             committed_at,
         })
-    }
-
-    /// When all was committed that a caller cleared up to `highest` saw of the batch.
-    fn commit_seen_from(&self, highest: Tlp) -> Option<DateTime<Utc>> {
-        let level = usize::try_from(i64::from(highest.rank()) - self.tlp_rank).ok()?;
-        let commits = self.commits_by_level.as_deref().unwrap_or_default();
-        commits.get(level).copied().or(self.committed_at)
     }
 
     /// Records that only entities marked `waiting` or higher are left, or none at all; returns whether that is news.
@@ -191,6 +189,17 @@ impl BatchRow {
     }
 }
 
+/// When all was committed that a caller cleared up to `highest` saw of a batch of this rank.
+pub(super) fn commit_seen_from(
+    (rank, highest): (i64, Tlp),
+    by_level: Option<&[DateTime<Utc>]>,
+    whole: Option<DateTime<Utc>>,
+) -> Option<DateTime<Utc>> {
+    let level = usize::try_from(i64::from(highest.rank()) - rank).ok()?;
+    let commits = by_level.unwrap_or_default();
+    commits.get(level).copied().or(whole)
+}
+
 impl PartRow {
     /// A further text of a batch; `places` maps the extraction's entities to positions in the batch.
     pub(in crate::store) fn new(
@@ -220,7 +229,6 @@ impl PartRow {
         tlp_rank: i64,
         was_written: bool,
     ) -> Result<EvidenceDraft, DomainError> {
-        let id = key(&self.id)?.to_string();
         let source = session.unwrap_or(&self.source_type).to_owned();
         let original: JsonText = unpack(&self.source)?.into();
         let digest = hex::encode(Sha256::digest(original.text()));
@@ -231,7 +239,7 @@ impl PartRow {
             // keeps its marking where a later decision is stricter.
             identity: identity(["staged text", &self.source_type, &source, named.as_str(), &digest]),
             kind: "staged",
-            ext_id: Some(id),
+            ext_id: Some(key(&self.id)?.to_string()),
             title: format!(
                 "{} of {}",
                 self.source_type,

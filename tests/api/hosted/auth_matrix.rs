@@ -130,6 +130,7 @@ fn routes() -> Vec<Route> {
         ),
         route(get.clone(), "/api/recall/search", RecallRead, 200, 200),
         route(get.clone(), "/api/recall/semantic", RecallRead, 200, 200),
+        route(get.clone(), "/api/recall/sessions", RecallRead, 200, 200),
         route(get.clone(), "/api/recall/sessions/{id}", RecallRead, 200, 404),
         route(
             get.clone(),
@@ -138,6 +139,8 @@ fn routes() -> Vec<Route> {
             200,
             404,
         ),
+        route(get.clone(), "/api/graph", RecallRead, 200, 200),
+        route(get.clone(), "/api/nodes", RecallRead, 200, 404),
         route(get.clone(), "/api/nodes/{id}", RecallRead, 200, 404),
         route(get.clone(), "/api/evidence/{id}", RecallRead, 200, 404),
         with_body(
@@ -164,6 +167,7 @@ fn routes() -> Vec<Route> {
             route(post.clone(), "/api/ingest/preview", RecallWrite, 200, 200),
             || json!({"text": PREVIEW}),
         ),
+        route(get.clone(), "/api/ingest/batch", RecallWrite, 200, 200),
         route(get.clone(), "/api/ingest/batch/{id}", RecallWrite, 200, 404),
         route(
             post.clone(),
@@ -198,6 +202,14 @@ fn routes() -> Vec<Route> {
                 404,
             ),
             || json!({"description": "matrix"}),
+        ),
+        // One that is not there: the callers share the feed.
+        route(
+            delete.clone(),
+            "/api/threat-intel/feeds/{id}",
+            RecallWrite,
+            404,
+            404,
         ),
         with_body(
             route(post.clone(), "/api/threat-intel/batches", RecallWrite, 201, 201),
@@ -326,6 +338,12 @@ async fn send(client: &Client, route: &Route, ids: &[(&str, String)]) -> Answer 
         path.push_str("?q=matrix+tool");
     } else if route.path.ends_with("/demo-export.stix") {
         path.push_str("?q=sandworm");
+    } else if let ("/api/nodes", Some((_, object))) =
+        (route.path, ids.iter().find(|(name, _)| *name == "stix_id"))
+    {
+        path.push_str(&format!("?stix_id={object}"));
+    } else if (route.method.as_str(), route.path) == ("DELETE", "/api/threat-intel/feeds/{id}") {
+        path = format!("{}/{}", feeds::FEEDS, uuid::Uuid::nil());
     }
     // From many addresses: public routes have limits per address.
     let request = client.elsewhere().request(route.method.clone(), &path);
@@ -368,6 +386,7 @@ fn every_route_answers_every_caller_as_the_table_says() {
                 found["recall_id"].as_str().unwrap().to_owned(),
             ),
             ("/api/nodes/", part(&found["results"][0]["id"])),
+            ("stix_id", part(&found["results"][0]["properties"]["stix_id"])),
             (
                 "/api/evidence/",
                 part(&found["results"][0]["linked_evidence_ids"][0]),

@@ -136,6 +136,17 @@ fn ids_of(node: &Value) -> (String, String) {
     (text(node, "id").to_owned(), evidence.to_owned())
 }
 
+/// The UUID of the STIX object of the hidden node.
+async fn hidden_object(own: &Client) -> String {
+    own.settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true}))
+        .await;
+    let found = own.search("Ottersign").await;
+    let stix_id = text(&found["results"][0]["properties"], "stix_id");
+    own.settings(json!({"tlp_ceiling": "AMBER", "elevated_clearance": false}))
+        .await;
+    stix_id.replace("tool--", "")
+}
+
 /// The ids of a node whose marking is now above its workspace's ceiling, and of its evidence.
 async fn hidden_node(own: &Client) -> (String, String) {
     own.settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true}))
@@ -160,6 +171,8 @@ fn what_the_caller_may_not_see_is_as_quickly_refused_as_what_nobody_has() {
         let (node, evidence) = hidden_node(&stranger).await;
         probes.push(Probe::of(Method::GET, "/api/nodes/{}", "", &node));
         probes.push(Probe::of(Method::GET, "/api/evidence/{}", "", &evidence));
+        let object = hidden_object(&stranger).await;
+        probes.push(Probe::of(Method::GET, "/api/nodes?stix_id=tool--{}", "", &object));
         let batch = stranger.preview(&json!({"text": "198.51.100.7"})).await;
         let path = format!("/api/ingest/staging/{}", text(&batch["entities"][0], "id"));
         let merge = r#"{"status": "merged", "merge_target_id": "{}"}"#;

@@ -270,3 +270,32 @@ fn the_automatic_mode_leaves_a_name_that_several_nodes_have() {
         app.stop().await;
     });
 }
+
+#[test]
+fn a_text_that_is_sent_again_is_no_further_evidence() {
+    run(async {
+        let app = TestApp::shared().await;
+        let admin = &app.admin;
+        let auto =
+            |text: &str, level: &str| json!({"text": text, "ingest_mode": "auto", "default_tlp": level});
+        for (body, want) in [
+            (auto(TEXT, "GREEN"), 1),
+            (auto(TEXT, "GREEN"), 1),
+            (auto(&format!(" {TEXT}\n"), "GREEN"), 1),
+            // Another text, and the same one at another marking, are further sources.
+            (auto(&format!("{TEXT} Again."), "GREEN"), 2),
+            (auto(TEXT, "AMBER"), 3),
+            (auto(TEXT, "AMBER"), 3),
+        ] {
+            admin.preview(&body).await;
+            for (name, _) in FOUND {
+                let node = admin.one(name).await;
+                assert_eq!(evidence(&node), want, "{name} after {body}");
+                let ids = node["linked_evidence_ids"].as_array().unwrap();
+                let distinct: std::collections::HashSet<_> = ids.iter().map(Value::to_string).collect();
+                assert_eq!(distinct.len(), ids.len(), "{ids:?}");
+            }
+        }
+        app.stop().await;
+    });
+}

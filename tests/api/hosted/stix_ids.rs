@@ -54,6 +54,8 @@ impl Answers {
         for node in results {
             let path = format!("/api/nodes/{}", text(node, "id"));
             let read = answers.get(&format!("node {}", text(node, "name")), &path).await;
+            let path = format!("/api/nodes?stix_id={}", text(&node["properties"], "stix_id"));
+            assert_eq!(answers.get("object", &path).await, read);
             for evidence in read["evidence"].as_array().unwrap() {
                 let path = format!("/api/evidence/{}", text(evidence, "id"));
                 answers.get("evidence", &path).await;

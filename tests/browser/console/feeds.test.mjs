@@ -56,6 +56,13 @@ describe("feeds", () => {
         assert.ok(await page.getByRole("button", { name: "Pull now" }).isDisabled());
         await page.setViewportSize({ width: 360, height: 740 });
         await fits(page, "feeds on a phone");
+        await feed.getByRole("button", { name: "Delete …" }).click();
+        await accessible(page, "a feed that may be deleted");
+        await page.getByRole("button", { name: "Keep it" }).click();
+        await feed.getByRole("button", { name: "Delete …" }).click();
+        await page.getByRole("button", { name: "Delete the feed" }).click();
+        await page.getByText("No feed is registered yet").waitFor();
+        assert.deepEqual((await service.ask("GET", "/api/threat-intel/feeds")).feeds, []);
       },
       [/status of 400/],
     ),

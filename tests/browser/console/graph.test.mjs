@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { signedIn } from "../support/console.mjs";
-import { settled, visiting } from "../support/page.mjs";
+import { accessible, settled, visiting } from "../support/page.mjs";
 import { demoBundle } from "../support/seed.mjs";
 import { serviceOf } from "../support/suite.mjs";
 
@@ -27,6 +27,16 @@ describe("a workspace with nodes", () => {
     visiting(held.service, {}, async (visit) => work(await signedIn(visit, path), visit));
 
   test(
+    "begins in a new workspace with the best connected nodes",
+    at("#/graph", async (page) => {
+      await page.getByText("The best connected nodes").waitFor();
+      const [nodes, links] = await numbers(page);
+      assert.ok(nodes > 10 && links > 10, await status(page).innerText());
+      await accessible(page, "the best connected nodes");
+    }),
+  );
+
+  test(
     "begins with what fits best and what is around it",
     at("#/graph", async (page) => {
       const asked = [];
@@ -37,9 +47,29 @@ describe("a workspace with nodes", () => {
       const [, links] = await numbers(page);
       assert.ok(links > 0, await status(page).innerText());
       assert.match(await status(page).innerText(), /Links appear for nodes that you open or expand/);
-      assert.equal(asked.filter((path) => path.startsWith("/api/")).length, 2, `${asked}`);
+      const reads = asked.filter((path) => path.startsWith("/api/") && !["/api/recall/sessions", "/api/graph"].includes(path));
+      assert.equal(reads.length, 2, `${asked}`);
       const spoken = page.getByRole("status").filter({ hasText: "Sandworm Team, " });
       assert.doesNotMatch(await spoken.first().innerText(), /, 0 links/);
+    }),
+  );
+
+  test(
+    "begins in a new visit with what was found last, which a search replaces",
+    at("#/graph", async (page, { service }) => {
+      const { results } = await service.ask("GET", "/api/recall/search?mode=structured&q=Turla");
+      await page.reload();
+      await page.getByText(`Around ${results[0].name}, which you opened or found last`).waitFor();
+      const [nodes] = await numbers(page);
+      assert.ok(nodes > 1, await status(page).innerText());
+      await page.getByLabel("Search", { exact: true }).fill("Sandworm");
+      await page.getByLabel("Search", { exact: true }).press("Enter");
+      await read(page);
+      assert.doesNotMatch(await status(page).innerText(), /Around/);
+      await page.getByRole("tab", { name: "List" }).click();
+      assert.equal(await page.getByRole("button", { name: results[0].name, exact: true }).count(), 0);
+      await page.evaluate(() => { location.hash = "#/graph?new=yes"; });
+      await page.getByText("Begin with a search.").waitFor();
     }),
   );
 
@@ -64,7 +94,7 @@ describe("a workspace with nodes", () => {
       assert.deepEqual(await numbers(page), before);
       assert.deepEqual(asked.filter((url) => url.includes("/api/")), [], "nothing is asked for again");
       await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Graph" }).click();
-      await page.getByText("Begin with a search.").waitFor();
+      await page.getByText(`Around ${name}, which you opened or found last`).waitFor();
     }),
   );
 

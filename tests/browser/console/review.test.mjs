@@ -253,12 +253,25 @@ describe("review", () => {
       const page = await signedIn(visit, "#/review?batch=mistyped");
       await page.getByText("There is no such batch").waitFor();
       await page.getByRole("link", { name: "Read a text or open another batch" }).click();
-      await page.getByLabel("Id of the batch").waitFor();
+      await page.getByRole("heading", { name: "Open batches" }).waitFor();
       await page.evaluate(() => {
         location.hash = "#/batch?id=mistyped";
       });
       await page.getByRole("link", { name: "List the batches" }).waitFor();
       await page.getByText("There is no such batch").waitFor();
+    }));
+
+  test("lists the batches that wait", () =>
+    visiting(held.service, {}, async (visit) => {
+      const { service } = visit;
+      const text = "Turla uses Carbon against 198.51.100.77.";
+      const made = await service.ask("POST", "/api/ingest/preview", { text, session_id: "case 4711" });
+      const page = await signedIn(visit, "#/review");
+      await page.getByRole("table", { name: "Open batches" }).waitFor();
+      await accessible(page, "open batches");
+      await page.getByRole("link", { name: "case 4711" }).first().click();
+      await page.getByText("198.51.100.77").first().waitFor();
+      assert.ok(page.url().includes(made.batch_id), page.url());
     }));
 
   test("says what is wrong with a text", () =>

@@ -38,6 +38,27 @@ describe("an empty memory", () => {
   );
 
   test(
+    "leaves a phone room for what it finds",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await page.setViewportSize({ width: 360, height: 740 });
+      const height = async () => (await page.locator(".ask").boundingBox()).height;
+      assert.ok((await height()) < 200, `${await height()}`);
+      await fits(page, "a folded search");
+      await accessible(page, "a folded search");
+      const folded = page.getByRole("button", { name: "Mode and filters" });
+      await folded.click();
+      await page.getByRole("group", { name: "Mode" }).waitFor();
+      assert.equal(await folded.getAttribute("aria-expanded"), "true");
+      await fits(page, "an unfolded search");
+      await folded.click();
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.getByRole("group", { name: "Mode" }).waitFor();
+      assert.equal(await folded.isVisible(), false);
+    }),
+  );
+
+  test(
     "says what to do, before and after a question",
     at(async (visit) => {
       const page = await visit.open("/#/search", "Search");

@@ -26,6 +26,8 @@ fn beside(store: &Store) -> Store {
         id_secret: store.id_secret(),
         chains: Mutex::new(HashMap::new()),
         opened: crate::clock::now(),
+        reserve: None,
+        unsaved: Mutex::default(),
         temporary: None,
     }
 }

@@ -15,7 +15,7 @@ use crate::helpers::{Answer, TestApp, run, settings};
 use crate::stix::text;
 
 /// Routes that read and are no search: they leave nothing in the log.
-const SILENT: [&str; 22] = [
+const SILENT: [&str; 24] = [
     "GET /health",
     "GET /api/health",
     "GET /openapi.json",
@@ -24,6 +24,7 @@ const SILENT: [&str; 22] = [
     "GET /api/auth/me",
     "GET /api/auth/providers",
     "GET /api/auth/oauth/{provider}",
+    "GET /api/ingest/batch",
     "GET /api/ingest/batch/{id}",
     "GET /api/threat-intel/feeds",
     "GET /api/threat-intel/feeds/{id}",
@@ -37,6 +38,7 @@ const SILENT: [&str; 22] = [
     "GET /api/admin/workspaces/{id}",
     "GET /api/audit/logs",
     "GET /api/audit/verify",
+    "GET /api/recall/sessions",
     "GET /api/recall/sessions/{id}",
 ];
 /// Its audit entries need a provider: `hosted/oauth` checks them.

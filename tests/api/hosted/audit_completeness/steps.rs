@@ -191,6 +191,13 @@ pub(super) async fn staging(log: &mut Log<'_>, viewer: &Client) {
     log.step(route, admin.post(&unknown, &json!({})).await, 404, &[])
         .await;
     let batch = format!("/api/ingest/batch/{}", text(&staged, "batch_id"));
+    log.step(
+        "GET /api/ingest/batch",
+        admin.get("/api/ingest/batch").await,
+        200,
+        &[],
+    )
+    .await;
     log.step("GET /api/ingest/batch/{id}", admin.get(&batch).await, 200, &[])
         .await;
 }
@@ -246,6 +253,21 @@ pub(super) async fn recall(log: &mut Log<'_>, key: &Client) {
 
     let node = &found["results"][0];
     let path = format!("/api/nodes/{}", text(node, "id"));
+    log.step(
+        "GET /api/graph",
+        admin.get("/api/graph").await,
+        200,
+        &[("graph.read", "success")],
+    )
+    .await;
+    let by_object = format!("/api/nodes?stix_id={}", text(&node["properties"], "stix_id"));
+    log.step(
+        "GET /api/nodes",
+        admin.get(&by_object).await,
+        200,
+        &[("node.read", "success")],
+    )
+    .await;
     log.step(
         "GET /api/nodes/{id}",
         admin.get(&path).await,
@@ -326,6 +348,18 @@ pub(super) async fn threat_feeds(log: &mut Log<'_>, viewer: &Client) {
     )
     .await;
     log.step(route, viewer.commits(batch, None).await, 403, &[]).await;
+
+    let route = "DELETE /api/threat-intel/feeds/{id}";
+    let path = format!("{FEEDS}/{feed}");
+    log.step(route, viewer.delete(&path).await, 403, &[]).await;
+    log.step(
+        route,
+        admin.delete(&path).await,
+        204,
+        &[("feed.delete", "success")],
+    )
+    .await;
+    log.step(route, admin.delete(&path).await, 404, &[]).await;
 
     let gone = Server::start(&[]).await;
     let feed = admin.feed_of(&gone).await;

@@ -4,6 +4,7 @@ mod access;
 mod attack;
 mod commit;
 mod crash;
+mod delete;
 mod hidden;
 mod hostile;
 mod markings;
