@@ -9,14 +9,21 @@
 //! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built. `-- --report` does both, and writes the
 //! table into docs/benchmarks.md.
 //!
+//! `-- --floor` starts the program, too, and measures what the lowest score of an answer (`search/query/floor.rs`) lets
+//! through and takes away.
+//!
+//! `-- --mixed` asks the local service about notes in eight languages.
+//!
 //! It exits with a message if the data set is missing.
 
 #![allow(dead_code)] // The modules shared with the service benchmark contain more than is used here.
 
 mod ask;
 mod bundle;
+mod floor;
 mod graph;
 mod index;
+mod mixed;
 mod path;
 mod questions;
 mod score;
@@ -49,6 +56,15 @@ fn main() -> Fallible<()> {
     let Some(bundle) = bundle::read()? else {
         return Ok(());
     };
+    if args.iter().any(|arg| arg == "--floor") {
+        program::head("");
+        let graph = Graph::of(&bundle)?;
+        return runtime()?.block_on(floor::run(&bundle, &graph));
+    }
+    if args.iter().any(|arg| arg == "--mixed") {
+        program::head("");
+        return runtime()?.block_on(mixed::run(&bundle));
+    }
     let is_report = report.is_some();
     let is_graph = args.iter().any(|arg| arg == "--graph");
     let mut remark = String::new();
@@ -60,11 +76,13 @@ fn main() -> Fallible<()> {
     }
     let parts = if is_report { PARTS.to_vec() } else { parts(&args)? };
     let misses = args.iter().any(|arg| arg == "--misses");
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let rows = runtime.block_on(over_http(&bundle, &parts, misses))?;
+    let rows = runtime()?.block_on(over_http(&bundle, &parts, misses))?;
     report.map_or(Ok(()), |report| report.write(&report::table(&rows), &remark))
+}
+
+fn runtime() -> Fallible<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    Ok(builder.enable_all().build()?)
 }
 
 /// The parts named after `--graph`, or all.

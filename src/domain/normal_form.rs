@@ -149,6 +149,15 @@ fn web_address(text: &str) -> String {
         },
         None => host(name),
     };
+    // RFC 3986, 6.2.3: the default port of a scheme says nothing.
+    let lower = scheme.map(str::to_ascii_lowercase);
+    let usual = |port: &&str| {
+        matches!(
+            (lower.as_deref(), *port),
+            (Some("http"), "80") | (Some("https"), "443")
+        )
+    };
+    let port = port.filter(|port| !usual(port));
     let port = port.map(|port| format!(":{port}")).unwrap_or_default();
     let scheme = scheme
         .map(|scheme| format!("{}://", scheme.to_ascii_lowercase()))

@@ -39,6 +39,7 @@ use super::query::calibration;
 use super::query::reasons::{self, Reasons};
 use super::query::{self, Query, SearchResults};
 use super::relations::Relations;
+use super::vectors::embed::Embedder;
 use super::vectors::rows::scale_of;
 use super::vectors::table::{NodeState, Table};
 use crate::domain::ids::WorkspaceIds;
@@ -67,6 +68,8 @@ pub struct WorkspaceIndex {
     /// Locked after the table where both are.
     relations: RwLock<Relations>,
     dimension: usize,
+    /// Whether the floor of scores was fitted to the cosines of the model.
+    has_floor: bool,
     writer_heap: usize,
     checkpoint: AtomicU64,
     /// Documents that are searchable but not yet in the text index.
@@ -84,11 +87,12 @@ impl WorkspaceIndex {
     pub(super) fn open(
         dir: Option<&Path>,
         fingerprint: &str,
-        dimension: usize,
+        embedder: &dyn Embedder,
         settings: &IndexSettings,
         writers: Arc<WriterPool>,
         ids: WorkspaceIds,
     ) -> Result<Self, SearchError> {
+        let dimension = embedder.dimension();
         let opened = storage::open(dir, fingerprint, dimension)?;
         let visible = calibration::visible_nodes(&opened.table);
         Ok(WorkspaceIndex {
@@ -101,6 +105,7 @@ impl WorkspaceIndex {
             table: RwLock::new(opened.table),
             relations: RwLock::new(opened.relations),
             dimension,
+            has_floor: embedder.has_floor(),
             writer_heap: settings.writer_heap_bytes.max(MIN_WRITER_HEAP),
             checkpoint: AtomicU64::new(opened.commit.checkpoint),
             fresh: RwLock::default(),
@@ -235,23 +240,13 @@ impl WorkspaceIndex {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<Hit>, SearchError> {
-        let found = self.run(query, query_vector, mode, filter, (limit, false))?;
+        let found = self.find(query, query_vector, mode, filter, (limit, false))?;
         Ok(found.hits)
     }
 
-    /// [`WorkspaceIndex::search`], with the reasons of the results and the passages that spoke for them.
-    pub fn search_explained(
-        &self,
-        query: &str,
-        query_vector: Option<&[i8]>,
-        mode: Mode,
-        filter: &Filter,
-        limit: usize,
-    ) -> Result<SearchResults, SearchError> {
-        self.run(query, query_vector, mode, filter, (limit, true))
-    }
-
-    fn run(
+    /// [`WorkspaceIndex::search`] with the floor of its scores and, to `explain` them, the reasons of the results and the
+    /// passages that spoke for them.
+    pub fn find(
         &self,
         query: &str,
         query_vector: Option<&[i8]>,
@@ -274,6 +269,7 @@ impl WorkspaceIndex {
             allowed: &allowed,
             limit,
             explain,
+            has_floor: self.has_floor,
         };
         let keywords = self.keywords((&segments, &fresh), &table, &allowed);
         query::answer(&question, &keywords, &table)
@@ -343,7 +339,7 @@ impl WorkspaceIndex {
         let keys: Vec<&str> = query.keys.iter().map(String::as_str).collect();
         let carried = self.lookup(&keys, &filter)?;
         if carried.is_empty() && !query.text.trim().is_empty() {
-            return self.run(
+            return self.find(
                 &query.text,
                 query_vector,
                 Mode::Blended,

@@ -126,11 +126,10 @@ impl SearchIndex {
             return Ok(index.clone());
         }
         let dir = self.dir_of(workspace);
-        let dimension = self.embedder.dimension();
         let index = WorkspaceIndex::open(
             dir.as_deref(),
             &self.fingerprint,
-            dimension,
+            self.embedder.as_ref(),
             &self.settings,
             self.writers.clone(),
             self.id_secret.ids_of(workspace),

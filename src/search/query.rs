@@ -39,6 +39,8 @@ pub(super) struct Query<'a> {
     pub(super) limit: usize,
     /// Whether to say why.
     pub(super) explain: bool,
+    /// Whether the floor of scores was fitted to the cosines of the model.
+    pub(super) has_floor: bool,
 }
 
 /// The results of a search, and why they are there.
@@ -109,8 +111,11 @@ fn by_vector(
     if asked.explain {
         found.reasons = reasons::of_meaning(&found.hits);
     }
-    let words = keywords.weigh_terms(asked.text, &HashSet::new())?;
-    found.floor = floor::cosine_floor(keywords.query_weight(&words)?);
+    found.floor = 0.0;
+    if asked.has_floor {
+        let words = keywords.weigh_terms(asked.text, &HashSet::new())?;
+        found.floor = floor::cosine_floor(&keywords.query_weight(&words, asked.allowed)?);
+    }
     Ok(found)
 }
 
@@ -118,8 +123,8 @@ fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<SearchResults,
     let named = find_named(asked.text, asked.allowed, keywords)?;
     let words = keywords.weigh_terms(asked.text, &named.mentions)?;
     let found = keywords.best(TextScope::Nodes, &words, asked.allowed, asked.limit)?;
-    let weight = keywords.query_weight(&words)?;
-    let mut found = SearchResults::from(fusion::keyword_only(&found, &named, weight));
+    let weight = keywords.query_weight(&words, asked.allowed)?;
+    let mut found = SearchResults::from(fusion::keyword_only(&found, &named, &weight));
     if asked.explain {
         found.reasons = reasons::of_named(&found.hits, asked.text, &named, |_| Shares::WORDS);
     }
@@ -142,7 +147,7 @@ fn by_both(
     let votes = table.count(&voters) > 0;
     let words = || {
         let words = keywords.weigh_terms(asked.text, &named.mentions)?;
-        let query_weight = keywords.query_weight(&words)?;
+        let query_weight = keywords.query_weight(&words, asked.allowed)?;
         let leg = Leg {
             nodes: keywords.best(TextScope::Nodes, &words, asked.allowed, depth)?,
             passages: match votes {
@@ -173,7 +178,8 @@ fn by_both(
         keyword: &found.nodes,
         vector: &near.nodes,
         votes: &votes,
-        query_weight,
+        query_weight: &query_weight,
+        has_floor: asked.has_floor,
     };
     let blend = fusion::blend(&legs, &named, depth, cosine);
     let shares = asked.explain.then(|| blend.shares(&legs));

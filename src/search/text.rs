@@ -5,6 +5,7 @@
 //! stemming and stop words.
 
 pub(super) mod analyzer;
+pub(super) mod lexicon;
 pub(super) mod vocabulary;
 
 use std::borrow::Cow;
@@ -178,8 +179,15 @@ pub(super) fn split(text: &str, emit: &mut dyn FnMut(&str)) {
     let refanged = refang(text);
     let mut before: Option<&str> = None;
     for word in words(&refanged) {
+        if word.contains(lexicon::is_unspaced) {
+            put_english(lexicon::english_in(word), emit);
+        }
         if word.chars().all(char::is_alphabetic) {
-            put(&fold(word), emit);
+            let folded = fold(word);
+            match lexicon::english_of(&folded) {
+                Some(english) => put_english([english], emit),
+                None => put(&folded, emit),
+            }
             before = Some(word).filter(|word| word.len() <= MAX_NUMBERED_WORD);
             continue;
         }
@@ -190,6 +198,12 @@ pub(super) fn split(text: &str, emit: &mut dyn FnMut(&str)) {
         before = None;
         compound(word, emit);
     }
+}
+
+/// English words, in the place of one of another language.
+fn put_english(english: impl IntoIterator<Item = &'static str>, emit: &mut dyn FnMut(&str)) {
+    let words = english.into_iter().flat_map(str::split_whitespace);
+    words.for_each(|word| put(word, emit));
 }
 
 /// A word with digits or punctuation: the whole and its parts.

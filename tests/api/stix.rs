@@ -211,7 +211,7 @@ pub fn assert_faithful(bundle: &Value, originals: &[Value]) -> HashMap<String, V
 impl Client {
     /// Searches with extra parameters and returns the whole response body.
     pub async fn search_with(&self, query: &str, more: &[(&str, &str)]) -> Value {
-        let mut pairs = vec![("q", query), ("limit", "100")];
+        let mut pairs = vec![("q", query), ("limit", "100"), ("min_score", "0")];
         pairs.extend_from_slice(more);
         self.get(&format!("/api/recall/search?{}", encode(&pairs)))
             .await

@@ -62,12 +62,10 @@ impl Search {
         vector: Option<&[i8]>,
         mode: Mode,
     ) -> Result<SearchResults, DomainError> {
-        if self.explain {
-            let found = target.search_explained(self.question.text(), vector, mode, &self.filter, self.limit);
-            return found.map_err(index_error);
-        }
-        let hits = target.search(self.question.text(), vector, mode, &self.filter, self.limit);
-        hits.map(SearchResults::from).map_err(index_error)
+        let (text, page) = (self.question.text(), (self.limit, self.explain));
+        target
+            .find(text, vector, mode, &self.filter, page)
+            .map_err(index_error)
     }
 
     /// The nodes that have or hold the identifiers of the question, and those known under another name of what it names.

@@ -253,15 +253,10 @@ impl NoteSearch {
             tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
         }
         let vector = vector.ok();
-        let (vector, blended) = (vector.as_deref(), Mode::Blended);
-        let found = if self.message.options.explain {
-            self.target
-                .search_explained(question.text(), vector, blended, &filter, pool)
-        } else {
-            self.target
-                .search(question.text(), vector, blended, &filter, pool)
-                .map(SearchResults::from)
-        };
+        let page = (pool, self.message.options.explain);
+        let found = self
+            .target
+            .find(question.text(), vector.as_deref(), Mode::Blended, &filter, page);
         found.map_err(index_error)
     }
 }

@@ -118,7 +118,14 @@ impl Edges {
         carrier: &Carrier<'_>,
     ) {
         if let ([source, target], Some(relation)) = (ends.as_slice(), relation) {
-            let proof = format!("MISP attribute {}", attribute_id(carrier));
+            let name = |at: &usize| drafts.nodes.get(*at).map_or("", |node| node.name.as_str());
+            let proof = format!(
+                "MISP attribute {}: {} {} {}",
+                attribute_id(carrier),
+                name(source),
+                relation.replace('-', " "),
+                name(target)
+            );
             self.push(drafts, (*source, *target), relation, carrier.tlp, proof);
         }
     }

@@ -23,6 +23,7 @@ mod lenient;
 mod marking;
 mod node;
 mod planner;
+mod reports;
 #[cfg(test)]
 mod tests;
 mod value;

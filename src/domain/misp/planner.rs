@@ -13,7 +13,7 @@ use super::lenient::{self, scrub_map, without_nul};
 use super::marking::{Tags, of_distribution, read_tags};
 use super::node::{Carrier, EventFacts};
 use super::wire::{Attribute, Event, Object};
-use super::{FieldError, ItemDefaults, MispPlan, SkipCounts, bounds, composite, error, node};
+use super::{FieldError, ItemDefaults, MispPlan, SkipCounts, bounds, composite, error, node, reports};
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, identity};
 use crate::domain::graph::attributes::{AttributeEnd, AttributeVersion, seconds};
 use crate::domain::tlp::Tlp;
@@ -97,6 +97,12 @@ impl<'e> Planner<'e> {
         for object in objects {
             self.object(object);
         }
+        reports::add(
+            &self.event.reports,
+            &mut self.comments,
+            &mut self.drafts,
+            self.facts.tlp,
+        );
         Ok(())
     }
 

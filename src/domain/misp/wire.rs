@@ -52,6 +52,21 @@ pub(super) struct Event {
     pub old_tags: Vec<Tag>,
     #[serde(rename = "Galaxy", deserialize_with = "lenient::list")]
     pub galaxies: Vec<Galaxy>,
+    #[serde(rename = "EventReport", deserialize_with = "lenient::list")]
+    pub reports: Vec<EventReport>,
+}
+
+/// A text of an analyst about the event, in Markdown.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct EventReport {
+    #[serde(deserialize_with = "lenient::text")]
+    pub name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    pub content: Option<String>,
+    pub distribution: Distribution,
+    #[serde(deserialize_with = "lenient::flag")]
+    pub deleted: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]

@@ -1,12 +1,19 @@
 //! What the words of a query weigh together, and how much of that any node has.
 
+use std::collections::HashMap;
+
 use tantivy::query::Bm25Weight;
+use uuid::Uuid;
 
 use super::{Keywords, TextScope};
+use crate::search::document::CompiledFilter;
 use crate::search::error::SearchError;
 
+/// Most nodes that have a word whose holders are looked up: a more common word tells little.
+const FEW: u64 = 200;
+
 /// What the words of a query weigh together.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(in crate::search) struct QueryWeight {
     /// Number of distinct words.
     pub(in crate::search) words: usize,
@@ -16,6 +23,23 @@ pub(in crate::search) struct QueryWeight {
     pub(in crate::search) known: f32,
     /// Number of nodes that the caller may see.
     pub(in crate::search) nodes: u64,
+    /// What the words weigh that a node has, as far as they are in few nodes. Unlike a keyword score it does not fall with
+    /// the length of the text.
+    pub(in crate::search) held: HashMap<Uuid, f32>,
+}
+
+impl QueryWeight {
+    /// A weight as a part of what all words weigh, 0 to 1.
+    pub(in crate::search) fn share(&self, weight: f32) -> f32 {
+        (weight / self.most.max(f32::MIN_POSITIVE)).min(1.0)
+    }
+
+    /// The part of the words that stands in the text of a node with this keyword score. However often a text repeats a
+    /// word, the words that no node has are missing.
+    pub(in crate::search) fn share_in(&self, node: Uuid, score: f32) -> f32 {
+        let held = self.held.get(&node).copied().unwrap_or(0.0);
+        self.share(score.min(self.known).max(held))
+    }
 }
 
 impl Keywords<'_> {
@@ -23,6 +47,7 @@ impl Keywords<'_> {
     pub(in crate::search) fn query_weight(
         &self,
         words: &[(String, f32)],
+        allowed: &CompiledFilter,
     ) -> Result<QueryWeight, SearchError> {
         let nodes = self.table.nodes(self.groups).max(1);
         let mut weight = QueryWeight {
@@ -39,6 +64,13 @@ impl Keywords<'_> {
             let most = word.boost_by(*times).max_score();
             weight.most += most;
             weight.known += if found > 0 { most } else { 0.0 };
+            if (1..=FEW).contains(&found)
+                && let Some(holders) = self.holders(TextScope::Nodes, text, allowed, FEW as usize)?
+            {
+                for node in holders {
+                    *weight.held.entry(node).or_default() += most;
+                }
+            }
         }
         Ok(weight)
     }

@@ -24,9 +24,9 @@ pub fn rank_part(score: f32) -> f32 {
 
 /// What the cosine, the words, and the part of the question's words that any node has, weigh together for an answer: 1.
 /// Fitted to the questions of `retrieval_quality` by logistic regression.
-const COSINE: f32 = 1.83;
-const WORDS: f32 = 0.28;
-const KNOWN: f32 = 0.77;
+const COSINE: f32 = 1.88;
+const WORDS: f32 = 0.29;
+const KNOWN: f32 = 0.79;
 /// That a word is unknown says little where there are few nodes: this part of the words counts as known at least, falling to
 /// none with so many nodes.
 const KNOWN_AMONG_FEW: f32 = 0.45;
@@ -35,15 +35,14 @@ const MANY_NODES: f32 = 1_000.0;
 const WORDS_ALONE: f32 = 0.25;
 
 /// The lowest cosine of a likely answer to a query that is searched for by meaning alone.
-pub(super) fn cosine_floor(query: QueryWeight) -> f32 {
+pub(super) fn cosine_floor(query: &QueryWeight) -> f32 {
     (1.0 - KNOWN * known_part(query)) / COSINE
 }
 
 /// The part of a query's words that is known, as far as it tells anything.
-fn known_part(query: QueryWeight) -> f32 {
+fn known_part(query: &QueryWeight) -> f32 {
     let few = 1.0 - ((query.nodes as f32).ln_1p() / MANY_NODES.ln_1p()).min(1.0);
-    let known = query.known / query.most.max(f32::MIN_POSITIVE);
-    known.max(KNOWN_AMONG_FEW * few)
+    query.share(query.known).max(KNOWN_AMONG_FEW * few)
 }
 
 /// What speaks for a candidate, whatever others there are.
@@ -51,30 +50,24 @@ fn known_part(query: QueryWeight) -> f32 {
 pub(in crate::search) struct Likeness {
     /// Cosine of the question and the candidate, or the passage about it that is most alike.
     pub(in crate::search) cosine: Option<f32>,
-    /// Keyword score of its text, or of the passage about it with the most of the words.
+    /// The part of what the words of the question say that stands in its text, or in a passage about it.
     pub(in crate::search) words: f32,
 }
 
 impl Likeness {
-    /// The part of what the words of the question say that stands in its text. However often a text repeats a word, the
-    /// words that no node has are missing.
-    fn share_of_words(self, query: QueryWeight) -> f32 {
-        self.words.min(query.known) / query.most.max(f32::MIN_POSITIVE)
-    }
-
     /// Whether it is likely an answer.
-    pub(super) fn is_answer(self, query: QueryWeight) -> bool {
-        let words = self.share_of_words(query);
+    pub(super) fn is_answer(self, query: &QueryWeight) -> bool {
         let Some(cosine) = self.cosine else {
-            return words >= WORDS_ALONE;
+            return self.words >= WORDS_ALONE;
         };
-        COSINE * cosine.max(0.0) + WORDS * words + KNOWN * known_part(query) >= 1.0
+        // What stands in a passage is known, too.
+        let known = known_part(query).max(self.words);
+        COSINE * cosine.max(0.0) + WORDS * self.words + KNOWN * known >= 1.0
     }
 
     /// What speaks for it more.
-    pub(super) fn matched(self, query: QueryWeight) -> MatchedBy {
-        let cosine = self.cosine.unwrap_or(0.0);
-        if self.words > 0.0 && self.share_of_words(query) >= cosine {
+    pub(super) fn matched(self) -> MatchedBy {
+        if self.words > 0.0 && self.words >= self.cosine.unwrap_or(0.0) {
             MatchedBy::Words
         } else {
             MatchedBy::Meaning
@@ -84,6 +77,8 @@ impl Likeness {
 
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     fn query(known: f32, nodes: u64) -> QueryWeight {
@@ -92,15 +87,16 @@ mod tests {
             most: 20.0,
             known: 20.0 * known,
             nodes,
+            ..QueryWeight::default()
         }
     }
 
     fn is_answer(cosine: f32, words: f32, query: QueryWeight) -> bool {
         let likeness = Likeness {
             cosine: Some(cosine),
-            words: words * query.most,
+            words,
         };
-        likeness.is_answer(query)
+        likeness.is_answer(&query)
     }
 
     #[test]
@@ -121,9 +117,9 @@ mod tests {
     #[test]
     fn words_that_no_node_has_make_an_answer_less_likely() {
         assert!(is_answer(0.3, 0.4, query(0.9, 1_000)));
-        assert!(!is_answer(0.3, 0.4, query(0.3, 1_000)));
+        assert!(!is_answer(0.2, 0.3, query(0.3, 1_000)));
         // A text that repeats the only word that is known has no more of the question.
-        assert!(!is_answer(0.3, 2.0, query(0.3, 1_000)));
+        assert!(query(0.3, 1_000).share_in(Uuid::nil(), 40.0) < 0.31);
         // Where there are few nodes, most words are unknown.
         assert!(is_answer(0.45, 0.0, query(0.2, 4)));
         assert!(!is_answer(0.45, 0.0, query(0.2, 1_000)));

@@ -57,7 +57,9 @@ pub(super) struct Legs<'a> {
     pub(in crate::search) keyword: &'a [(Uuid, f32)],
     pub(in crate::search) vector: &'a [(Uuid, f32)],
     pub(in crate::search) votes: &'a Votes,
-    pub(in crate::search) query_weight: QueryWeight,
+    pub(in crate::search) query_weight: &'a QueryWeight,
+    /// Whether the floor was fitted to the cosines of the model.
+    pub(in crate::search) has_floor: bool,
 }
 
 /// A node that one of the legs found or the query names.
@@ -84,23 +86,25 @@ impl BlendCandidate {
 
 /// The candidates of a blended search.
 #[derive(Debug)]
-pub(super) struct Blend {
+pub(super) struct Blend<'a> {
     candidates: Vec<BlendCandidate>,
-    query_weight: QueryWeight,
+    query_weight: &'a QueryWeight,
+    has_floor: bool,
 }
 
 /// Fuses the legs, each cut off after `depth`; `cosine` returns the vector score of any node.
-pub(super) fn blend(
-    legs: &Legs<'_>,
+pub(super) fn blend<'a>(
+    legs: &Legs<'a>,
     named: &NameMatches,
     depth: usize,
     cosine: impl Fn(Uuid) -> Option<f32>,
-) -> Blend {
+) -> Blend<'a> {
     let Legs {
         keyword,
         vector,
         votes,
         query_weight,
+        has_floor,
     } = *legs;
     let listed = keyword.iter().chain(vector).map(|(node, _)| *node);
     let nodes = candidates(listed.chain(votes.keys().copied()), named);
@@ -125,17 +129,20 @@ pub(super) fn blend(
             votes: vote.map_or(0.0, |vote| vote.weight),
             likeness: Likeness {
                 cosine: Some(score(&meaning).max(vote.map_or(0.0, |vote| vote.alike))),
-                words: score(&own_words).max(vote.map_or(0.0, |vote| vote.best_words)),
+                words: query_weight
+                    .share_in(node, score(&own_words))
+                    .max(query_weight.share(vote.map_or(0.0, |vote| vote.best_words))),
             },
         }
     };
     Blend {
         candidates: nodes.iter().enumerate().map(candidate).collect(),
         query_weight,
+        has_floor,
     }
 }
 
-impl Blend {
+impl Blend<'_> {
     /// The candidates with their final scores, best first.
     pub(super) fn into_hits(self) -> Vec<Hit> {
         let scored = self.candidates.iter().map(|one| ScoredCandidate {
@@ -143,6 +150,7 @@ impl Blend {
             exact: one.exact,
             score: one.score(),
             likeness: one.likeness,
+            is_likely: !self.has_floor || one.exact.share > 0.0 || one.likeness.is_answer(self.query_weight),
         });
         rank_hits(scored.collect(), self.query_weight, |z| {
             1.0 / (1.0 + (-z / 2.0).exp())
@@ -191,20 +199,23 @@ impl Blend {
 }
 
 /// The keyword list alone, plus the nodes that the query names.
-pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &NameMatches, weight: QueryWeight) -> Vec<Hit> {
+pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &NameMatches, weight: &QueryWeight) -> Vec<Hit> {
     let listed: HashMap<Uuid, f32> = keyword.iter().copied().collect();
     let scored = candidates(keyword.iter().map(|(node, _)| *node), named)
         .into_iter()
         .map(|node| {
             let score = listed.get(&node).copied().unwrap_or(0.0);
+            let exact = named.nodes.get(&node).copied().unwrap_or_default();
+            let likeness = Likeness {
+                cosine: None,
+                words: weight.share_in(node, score),
+            };
             ScoredCandidate {
                 node,
-                exact: named.nodes.get(&node).copied().unwrap_or_default(),
+                exact,
                 score,
-                likeness: Likeness {
-                    cosine: None,
-                    words: score,
-                },
+                likeness,
+                is_likely: exact.share > 0.0 || likeness.is_answer(weight),
             }
         });
     rank_hits(scored.collect(), weight, |score| score / (score + HALF_BM25))
@@ -225,26 +236,24 @@ struct ScoredCandidate {
     exact: ExactMatch,
     score: f32,
     likeness: Likeness,
+    /// Whether it is likely an answer.
+    is_likely: bool,
 }
 
 impl ScoredCandidate {
-    fn is_answer(&self, query: QueryWeight) -> bool {
-        self.exact.share > 0.0 || self.likeness.is_answer(query)
-    }
-
-    fn matched(&self, query: QueryWeight) -> MatchedBy {
+    fn matched(&self) -> MatchedBy {
         let phrase = || self.exact.phrase.map(|phrase| phrase.kind);
         match self.exact.whole.or_else(phrase) {
             Some(kind) => kind.into(),
             None if self.exact.share > 0.0 => MatchedBy::Words,
-            None => self.likeness.matched(query),
+            None => self.likeness.matched(),
         }
     }
 }
 
 /// Sorts by band, then score, then id, and maps the result into 0..1: above the floor down to the last candidate that is
 /// likely an answer, below it behind that.
-fn rank_hits(mut scored: Vec<ScoredCandidate>, query: QueryWeight, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
+fn rank_hits(mut scored: Vec<ScoredCandidate>, query: &QueryWeight, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
     let best = scored.iter().map(|one| one.score).fold(0.0, f32::max);
     for one in scored.iter_mut().filter(|one| one.exact.share > 0.0) {
         one.score = one.score.max(best * NAMED_FLOOR);
@@ -255,7 +264,7 @@ fn rank_hits(mut scored: Vec<ScoredCandidate>, query: QueryWeight, unit: impl Fn
             .then_with(|| other.score.total_cmp(&one.score))
             .then_with(|| one.node.cmp(&other.node))
     });
-    let last = scored.iter().rposition(|one| one.is_answer(query));
+    let last = scored.iter().rposition(|one| one.is_likely);
     // What a long text asks for is told less by any one result: if one is an answer, all may be.
     let answers = match last {
         Some(_) if query.words >= TEXT_WORDS => scored.len(),
@@ -271,7 +280,7 @@ fn rank_hits(mut scored: Vec<ScoredCandidate>, query: QueryWeight, unit: impl Fn
         Hit {
             node_id: one.node,
             score: low + width * unit(one.score).clamp(0.0, 1.0),
-            matched: one.matched(query),
+            matched: one.matched(),
         }
     };
     scored.into_iter().enumerate().map(hit).collect()
@@ -333,6 +342,8 @@ impl Spread {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::super::votes::Vote;
     use super::*;
 
@@ -340,17 +351,21 @@ mod tests {
         Uuid::from_u128(number)
     }
 
+    static WEIGHT: LazyLock<QueryWeight> = LazyLock::new(|| QueryWeight {
+        words: 3,
+        most: 30.0,
+        known: 30.0,
+        nodes: 1000,
+        ..QueryWeight::default()
+    });
+
     fn legs<'a>(keyword: &'a [(Uuid, f32)], vector: &'a [(Uuid, f32)], votes: &'a Votes) -> Legs<'a> {
         Legs {
             keyword,
             vector,
             votes,
-            query_weight: QueryWeight {
-                words: 3,
-                most: 30.0,
-                known: 30.0,
-                nodes: 1000,
-            },
+            query_weight: &WEIGHT,
+            has_floor: true,
         }
     }
 

@@ -177,7 +177,7 @@ fn passages_speak_only_for_nodes_that_pass() {
     let index = holding(docs);
     let vector = quantize(&word_vector(text));
     let filter = narrowed(&[("node_type", "attck")]);
-    let answer = index.search_explained(text, Some(&vector), Mode::Blended, &filter, 10);
+    let answer = index.find(text, Some(&vector), Mode::Blended, &filter, (10, true));
     let answer = answer.unwrap();
     assert_eq!(answer.hits.len(), 1);
     assert_eq!(answer.votes.keys().copied().collect::<Vec<_>>(), [id(2)]);

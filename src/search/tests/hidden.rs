@@ -131,7 +131,7 @@ fn answers(index: &WorkspaceIndex) -> Vec<String> {
             let vector = quantize(&word_vector(query));
             for mode in MODES {
                 let found = index
-                    .search_explained(query, Some(&vector), mode, &filter, 12)
+                    .find(query, Some(&vector), mode, &filter, (12, true))
                     .unwrap();
                 let votes: BTreeMap<_, _> = found.votes.iter().collect();
                 let reasons: BTreeMap<_, _> = found.reasons.iter().collect();

@@ -51,7 +51,7 @@ fn first(index: &WorkspaceIndex, filter: &Filter) -> Uuid {
 fn speakers(index: &WorkspaceIndex, node: u128, filter: &Filter) -> Vec<Uuid> {
     let vector = quantize(&word_vector(QUESTION));
     let found = index
-        .search_explained(QUESTION, Some(&vector), Mode::Blended, filter, 100)
+        .find(QUESTION, Some(&vector), Mode::Blended, filter, (100, true))
         .unwrap();
     let vote = found.votes.get(&id(node)).cloned().unwrap_or_default();
     vote.passages.into_iter().map(|(passage, _)| passage).collect()
@@ -231,7 +231,7 @@ fn any_passage() -> impl Strategy<Value = (u128, u128, usize, bool, usize)> {
 fn reasons(index: &WorkspaceIndex, filter: &Filter) -> BTreeMap<Uuid, (String, Vec<(Uuid, f32)>)> {
     let vector = quantize(&word_vector(QUESTION));
     let found = index
-        .search_explained(QUESTION, Some(&vector), Mode::Blended, filter, 100)
+        .find(QUESTION, Some(&vector), Mode::Blended, filter, (100, true))
         .unwrap();
     let why = |hit: &super::super::Hit| {
         let vote = found.votes.get(&hit.node_id).cloned().unwrap_or_default();

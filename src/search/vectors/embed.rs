@@ -8,6 +8,7 @@ use std::sync::Arc;
 use model2vec_rs::model::StaticModel;
 
 use crate::search::error::EmbedError;
+use crate::search::text::lexicon::with_english;
 
 /// Turns texts into vectors. Implementations may block (HTTP); no index lock is held meanwhile.
 pub trait Embedder: Send + Sync {
@@ -15,6 +16,11 @@ pub trait Embedder: Send + Sync {
     fn id(&self) -> String;
     /// Length of every vector.
     fn dimension(&self) -> usize;
+    /// Whether its cosines are those that the floor of scores was fitted to. Those of other models are spread otherwise, so
+    /// that nothing they find is left out as unlike.
+    fn has_floor(&self) -> bool {
+        false
+    }
     /// One vector per text, in order.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
     /// The vector of a query. A caller is waiting, so the time-out may be shorter.
@@ -58,10 +64,15 @@ impl Embedder for BuiltinEmbedder {
         self.model.dim()
     }
 
+    fn has_floor(&self) -> bool {
+        true
+    }
+
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         // One at a time, which avoids the thread pool of the tokenizer crate. The model reads the first 512 tokens of a
         // text.
-        Ok(texts.iter().map(|text| self.model.encode_single(text)).collect())
+        let vector = |text: &&str| self.model.encode_single(&with_english(text));
+        Ok(texts.iter().map(vector).collect())
     }
 }
 

@@ -18,7 +18,7 @@ type Given<'a> = &'a [(&'a str, &'a str)];
 /// The results in one way of searching, best first.
 async fn results(client: &Client, way: (&str, Option<&str>), question: &str, given: Given<'_>) -> Vec<Value> {
     let (path, mode) = way;
-    let mut pairs = vec![("q", question), ("limit", "100")];
+    let mut pairs = vec![("q", question), ("limit", "100"), ("min_score", "0")];
     pairs.extend(mode.map(|mode| ("mode", mode)));
     pairs.extend_from_slice(given);
     let path = format!("/api/recall/{path}?{}", encode(&pairs));

@@ -223,3 +223,36 @@ fn many_thousand_attributes_are_planned_quickly() {
     // Generous enough for unoptimised builds on busy machines.
     assert!(took.as_secs() < 60, "{took:?}");
 }
+
+#[test]
+fn an_event_report_speaks_for_the_values_that_it_names() {
+    let report = |content: &str, deleted: bool, distribution: &str| json!({"uuid": UUID, "name": "Analysis", "content": content, "deleted": deleted, "distribution": distribution});
+    let event = json!({
+        "uuid": UUID, "distribution": "3",
+        "Attribute": [
+            {"uuid": UUID, "type": "domain", "category": "Network activity", "value": "gate.heron-case.com"},
+            {"uuid": UUID, "type": "domain", "category": "Network activity", "value": "other.heron-case.com"},
+        ],
+        "EventReport": [
+            report("# Head\nThe loader beacons to gate.heron-case.com every half hour.\n\nA second part with a marbled jitter.", false, "5"),
+            report("Only for ourselves: the victim was told.", false, "0"),
+            report("This was taken back by its author.", true, "5"),
+        ],
+    });
+    let plan = planned(event);
+    let about = |words: &str| {
+        let found = plan
+            .drafts
+            .passages
+            .iter()
+            .filter(|passage| passage.text.contains(words));
+        found
+            .map(|passage| (passage.about[0], passage.tlp))
+            .collect::<Vec<_>>()
+    };
+    let event_tlp = plan.drafts.nodes[0].tlp;
+    assert_eq!(about("beacons to"), [(0, event_tlp)]);
+    assert_eq!(about("marbled"), [(0, event_tlp), (1, event_tlp)]);
+    assert!(about("for ourselves").iter().all(|(_, tlp)| *tlp == Tlp::Red));
+    assert_eq!(about("taken back"), []);
+}

@@ -7,12 +7,13 @@ use crate::helpers::keys_of;
 use crate::hosted::feeds::FEEDS;
 use crate::stix::{object, text};
 
-const NODE: [&str; 13] = [
+const NODE: [&str; 14] = [
     "confidence",
     "description",
     "id",
     "ingested_at",
     "linked_evidence_ids",
+    "matched",
     "name",
     "node_type",
     "properties",
