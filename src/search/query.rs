@@ -114,7 +114,7 @@ fn by_vector(
     found.floor = 0.0;
     if asked.has_floor {
         let words = keywords.weigh_terms(asked.text, &HashSet::new())?;
-        found.floor = floor::cosine_floor(&keywords.query_weight(&words, asked.allowed)?);
+        found.floor = floor::cosine_floor(&keywords.query_weight(&words, asked.allowed, None)?);
     }
     Ok(found)
 }
@@ -123,7 +123,7 @@ fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<SearchResults,
     let named = find_named(asked.text, asked.allowed, keywords)?;
     let words = keywords.weigh_terms(asked.text, &named.mentions)?;
     let found = keywords.best(TextScope::Nodes, &words, asked.allowed, asked.limit)?;
-    let weight = keywords.query_weight(&words, asked.allowed)?;
+    let weight = keywords.query_weight(&words, asked.allowed, None)?;
     let mut found = SearchResults::from(fusion::keyword_only(&found, &named, &weight));
     if asked.explain {
         found.reasons = reasons::of_named(&found.hits, asked.text, &named, |_| Shares::WORDS);
@@ -147,7 +147,7 @@ fn by_both(
     let votes = table.count(&voters) > 0;
     let words = || {
         let words = keywords.weigh_terms(asked.text, &named.mentions)?;
-        let query_weight = keywords.query_weight(&words, asked.allowed)?;
+        let query_weight = keywords.query_weight(&words, asked.allowed, votes.then_some(&voters))?;
         let leg = Leg {
             nodes: keywords.best(TextScope::Nodes, &words, asked.allowed, depth)?,
             passages: match votes {

@@ -9,6 +9,7 @@ use super::graph::{MemoryGraph, NoteState, Slot};
 use super::question::{Level, QuestionAnswers, is_indicator};
 use super::scope::Scope;
 use super::tuning::Tuning;
+use crate::domain::extraction::Gazetteer;
 use crate::domain::question::{Intent, Question};
 use crate::domain::why::MatchedBy;
 use crate::search::{Hit, LEADING_SCORE, SCORE_FLOOR, is_code_word, rank_part};
@@ -132,6 +133,11 @@ impl Ranking<'_> {
             .chain(&filters.identifiers)
             .map(String::as_str);
         let mut asked = self.graph.slots_named(names);
+        let entries = filters.identifiers.iter().filter_map(|id| Gazetteer::shared().resolve(id));
+        for entry in entries {
+            let known = self.graph.slots_named(entry.names());
+            asked.extend(known.into_iter().filter(|slot| !asked.contains(slot)).collect::<Vec<_>>());
+        }
         for phrase in phrases(question.text()) {
             for slot in self.graph.slots_named([phrase.as_str()]) {
                 if !asked.contains(&slot) {

@@ -5,20 +5,20 @@ use tantivy::{DocSet, TERMINATED, Term};
 use uuid::Uuid;
 
 use super::{Keywords, TextScope};
-use crate::search::document::{CompiledFilter, RowFilter};
+use crate::search::document::RowFilter;
 use crate::search::error::SearchError;
 
 /// Visible nodes with a word that are looked at: a few milliseconds of work if the caller asks for few of them.
 const MAX_EXAMINED: usize = 100_000;
 
 impl Keywords<'_> {
-    /// The visible nodes that hold this token in these texts; `None` if they are more than `limit`. Hidden nodes don't
+    /// The visible nodes or passages that hold this token in these texts; `None` if they are more than `limit`. Hidden nodes don't
     /// count.
     pub(in crate::search) fn holders(
         &self,
         texts: TextScope,
         token: &str,
-        allowed: &CompiledFilter,
+        allowed: &impl RowFilter,
         limit: usize,
     ) -> Result<Option<Vec<Uuid>>, SearchError> {
         let mut found: Vec<Uuid> = Vec::new();
@@ -48,7 +48,7 @@ impl Keywords<'_> {
                     if rows.shows(doc, allowed) && !add(rows.segment.node(doc)) {
                         return Ok(None);
                     }
-                    left -= usize::from(allowed.sees(rows.segment.class(doc)));
+                    left -= usize::from(allowed.class(rows.segment.class(doc)));
                     doc = docs.advance();
                 }
             }

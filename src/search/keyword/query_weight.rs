@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{Keywords, TextScope};
 use crate::search::document::CompiledFilter;
 use crate::search::error::SearchError;
+use crate::search::query::votes::Voters;
 
 /// Most nodes that have a word whose holders are looked up: a more common word tells little.
 const FEW: u64 = 200;
@@ -23,7 +24,7 @@ pub(in crate::search) struct QueryWeight {
     pub(in crate::search) known: f32,
     /// Number of nodes that the caller may see.
     pub(in crate::search) nodes: u64,
-    /// What the words weigh that a node has, as far as they are in few nodes. Unlike a keyword score it does not fall with
+    /// What the words weigh that a node or passage has, as far as they are in few nodes. Unlike a keyword score it does not fall with
     /// the length of the text.
     pub(in crate::search) held: HashMap<Uuid, f32>,
 }
@@ -34,11 +35,21 @@ impl QueryWeight {
         (weight / self.most.max(f32::MIN_POSITIVE)).min(1.0)
     }
 
+    fn add_holders(&mut self, weight: f32, holders: Option<Vec<Uuid>>) {
+        for holder in holders.into_iter().flatten() {
+            *self.held.entry(holder).or_default() += weight;
+        }
+    }
+
     /// The part of the words that stands in the text of a node with this keyword score. However often a text repeats a
     /// word, the words that no node has are missing.
     pub(in crate::search) fn share_in(&self, node: Uuid, score: f32) -> f32 {
-        let held = self.held.get(&node).copied().unwrap_or(0.0);
-        self.share(score.min(self.known).max(held))
+        self.share(score.min(self.known).max(self.held_by(node)))
+    }
+
+    /// What the rare words weigh that a node or passage has.
+    pub(in crate::search) fn held_by(&self, id: Uuid) -> f32 {
+        self.held.get(&id).copied().unwrap_or(0.0)
     }
 }
 
@@ -48,6 +59,7 @@ impl Keywords<'_> {
         &self,
         words: &[(String, f32)],
         allowed: &CompiledFilter,
+        voters: Option<&Voters<'_>>,
     ) -> Result<QueryWeight, SearchError> {
         let nodes = self.table.nodes(self.groups).max(1);
         let mut weight = QueryWeight {
@@ -64,11 +76,13 @@ impl Keywords<'_> {
             let most = word.boost_by(*times).max_score();
             weight.most += most;
             weight.known += if found > 0 { most } else { 0.0 };
-            if (1..=FEW).contains(&found)
-                && let Some(holders) = self.holders(TextScope::Nodes, text, allowed, FEW as usize)?
-            {
-                for node in holders {
-                    *weight.held.entry(node).or_default() += most;
+            if found <= FEW {
+                weight.add_holders(most, self.holders(TextScope::Nodes, text, allowed, FEW as usize)?);
+                if let Some(voters) = voters {
+                    weight.add_holders(
+                        most,
+                        self.holders(TextScope::Passages, text, voters, FEW as usize)?,
+                    );
                 }
             }
         }

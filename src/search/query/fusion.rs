@@ -129,9 +129,14 @@ pub(super) fn blend<'a>(
             votes: vote.map_or(0.0, |vote| vote.weight),
             likeness: Likeness {
                 cosine: Some(score(&meaning).max(vote.map_or(0.0, |vote| vote.alike))),
-                words: query_weight
-                    .share_in(node, score(&own_words))
-                    .max(query_weight.share(vote.map_or(0.0, |vote| vote.best_words))),
+                words: {
+                    let score = score(&own_words);
+                    let passages = vote.into_iter().flat_map(|vote| &vote.passages);
+                    let held = passages.map(|(passage, _)| query_weight.held_by(*passage));
+                    let spoken = vote.map_or(0.0, |vote| vote.best_words);
+                    let spoken = query_weight.share(held.fold(spoken, f32::max));
+                    query_weight.share_in(node, score).max(spoken)
+                },
             },
         }
     };

@@ -32,7 +32,7 @@ const SOURCE_SHARE: f32 = 0.02;
 const CONTEXT_SHARE: f32 = 0.1;
 
 /// The passages that may vote.
-pub(super) struct Voters<'a> {
+pub(in crate::search) struct Voters<'a> {
     pub(in crate::search) allowed: &'a CompiledFilter,
     pub(in crate::search) table: &'a Table,
 }

@@ -230,8 +230,9 @@ impl PartRow {
         was_written: bool,
     ) -> Result<EvidenceDraft, DomainError> {
         let source = session.unwrap_or(&self.source_type).to_owned();
-        let original: JsonText = unpack(&self.source)?.into();
-        let digest = hex::encode(Sha256::digest(original.text()));
+        let raw = unpack(&self.source)?;
+        let text = raw.get("text").and_then(Value::as_str).unwrap_or_default();
+        let digest = hex::encode(Sha256::digest(text.trim()));
         let level = tlp(tlp_rank)?;
         let named = if was_written { tlp(self.tlp_rank)? } else { level };
         Ok(EvidenceDraft {
@@ -247,7 +248,7 @@ impl PartRow {
             ),
             source,
             tlp: level,
-            raw: original,
+            raw: raw.into(),
         })
     }
 
