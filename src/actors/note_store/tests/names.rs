@@ -106,5 +106,5 @@ fn a_hundred_thousand_names_cost_little_to_read_with() {
         "{} bytes: {without:?} without, {with:?} with the names, {looked:?} of it to look them up",
         text.len()
     );
-    assert!(with < without * 3, "{without:?}, {with:?}");
+    assert!(with < without * 5, "{without:?}, {with:?}");
 }
