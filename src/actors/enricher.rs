@@ -21,6 +21,7 @@ use super::note_store::enrich::{
 use super::note_store::{EnrichmentQueue, NoteHandle};
 use super::worker::{Access, ActorCore, Work, WorkerHandle};
 use crate::domain::error::DomainError;
+use crate::domain::extraction::KnownNames;
 use crate::domain::memory::entity::{EntityDraft, Mentions};
 use crate::domain::memory::note::Note;
 use crate::domain::staging::{ExtractedRelation, Extraction, SourceType};
@@ -235,6 +236,7 @@ impl EnricherCore {
             workspace: None,
             text,
             source_type: SourceType::AnalystReport,
+            known: KnownNames::default(),
         };
         let extract = ExtractWithModel {
             extract,

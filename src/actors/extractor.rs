@@ -13,7 +13,7 @@ use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
 use crate::clock;
 use crate::config::{ActorSettings, LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
-use crate::domain::extraction::entities_of;
+use crate::domain::extraction::{KnownNames, entities_with};
 use crate::domain::memory::synthesis::{Answer as SynthesisAnswer, SynthesisFormat, no_answer};
 use crate::domain::question::{ModelReading, Question};
 use crate::domain::staging::{Extraction, SourceType};
@@ -34,6 +34,8 @@ pub struct Extract {
     pub workspace: Tenant,
     pub text: String,
     pub source_type: SourceType,
+    /// The names in the text that the workspace knows.
+    pub known: KnownNames,
 }
 
 impl Work for Extract {
@@ -240,11 +242,12 @@ impl ExtractorCore {
             workspace: _,
             text,
             source_type,
+            known,
         } = request;
         let text: Arc<str> = text.into();
         let until = Instant::now() + patience;
         let of_rules = Arc::clone(&text);
-        let mut rules = job::blocking(move || Ok(entities_of(&of_rules))).await?;
+        let mut rules = job::blocking(move || Ok(entities_with(&of_rules, &known))).await?;
         let Some(model) = &self.model else {
             rules
                 .warnings

@@ -128,6 +128,7 @@ kinds! {
     Bitcoin           "bitcoin"           "bitcoin"          Ioc            Some(Kind::Indicator),      NO_PATTERN,                             Significant Indicator;
     YaraRule          "yara-rule"         "yara_rule"        Ioc            Some(Kind::Indicator),      NO_PATTERN,                             AsWritten   Indicator;
     SigmaRule         "sigma-rule"        "sigma_rule"       Ioc            Some(Kind::Indicator),      NO_PATTERN,                             AsWritten   Indicator;
+    Vulnerability     "vulnerability"    "vulnerability"    Vulnerability  Some(Kind::Vulnerability),  NO_PATTERN,                             AsWritten   Name;
     Actor             "actor"             "actor"            Actor          Some(Kind::Group),          NO_PATTERN,                             AsWritten   Name;
     Tool              "tool"              "tool"             Tool           Some(Kind::Software),       NO_PATTERN,                             AsWritten   Name;
     Malware           "malware"           "malware"          Tool           Some(Kind::Software),       NO_PATTERN,                             AsWritten   Name;
@@ -157,7 +158,7 @@ impl EntityKind {
         matches!(self.row().class, Class::Identifier | Class::NamedIdentifier)
     }
 
-    /// Whether the hit names an actor, a tool or a malware.
+    /// Whether the hit is a name.
     pub fn is_name(self) -> bool {
         self.row().class == Class::Name
     }

@@ -95,6 +95,7 @@ fn kind_form(kind: EntityKind, plain: &str) -> String {
         EntityKind::FileName
         | EntityKind::YaraRule
         | EntityKind::SigmaRule
+        | EntityKind::Vulnerability
         | EntityKind::Actor
         | EntityKind::Tool
         | EntityKind::Malware => None,

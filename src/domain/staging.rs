@@ -154,11 +154,13 @@ impl ExtractedEntity {
         }
     }
 
-    /// Whether auto mode leaves it to a reviewer whatever its marking: its name is not in the text, or it is common
-    /// software that the text names without saying that somebody used it.
+    /// Whether auto mode leaves it to a reviewer whatever its marking: its name is not in the text or may mean things of
+    /// several types, or it is common software that the text names without saying that somebody used it.
     pub fn needs_reviewer(&self) -> bool {
         let mut warnings = self.warnings.iter();
-        warnings.any(|warning| warning == DUAL_USE_UNSTATED || warning.contains(NOT_FOUND))
+        warnings.any(|warning| {
+            warning == DUAL_USE_UNSTATED || warning.contains(NOT_FOUND) || warning.starts_with(AMBIGUOUS)
+        })
     }
 }
 

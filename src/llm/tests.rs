@@ -18,6 +18,7 @@ use super::*;
 use crate::actors::extractor::{Extract, ExtractorCore, ExtractorHandle};
 use crate::actors::roster::Roster;
 use crate::config::{Flags, Settings};
+use crate::domain::extraction::KnownNames;
 use crate::domain::node::NodeType;
 use crate::domain::staging::{ExtractedEntity, Extraction};
 
@@ -140,6 +141,7 @@ impl World {
             workspace: None,
             text: text.into(),
             source_type: SourceType::AnalystReport,
+            known: KnownNames::default(),
         };
         let extraction = self.handle.call(request).await.unwrap();
         assert!(!format!("{extraction:?}").contains(KEY));

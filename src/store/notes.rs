@@ -105,6 +105,8 @@ pub struct NotesWrite {
     /// Notes with their digests.
     pub notes: Vec<(Note, Digest)>,
     pub entities: Vec<StoredEntity>,
+    /// Existing entities with aliases that are new.
+    pub renamed_entities: Vec<StoredEntity>,
     pub relations: Vec<StoredRelation>,
     /// Existing relationships whose properties change.
     pub changed_relations: Vec<StoredRelation>,
@@ -122,10 +124,27 @@ pub struct NotesWrite {
 }
 
 impl NotesWrite {
-    /// The entities that are new, and those with an edge that is new or changed: edges have no revision of their own.
+    /// Adds those of the aliases to a stored entity that it does not have.
+    pub fn rename(&mut self, mut entity: StoredEntity, aliases: &[String]) {
+        if let Some(known) = self
+            .renamed_entities
+            .iter_mut()
+            .find(|known| known.id == entity.id)
+        {
+            known.draft.add_aliases(aliases);
+        } else if entity.draft.add_aliases(aliases) {
+            self.renamed_entities.push(entity);
+        }
+    }
+
+    /// The entities that are new or renamed, and those with an edge that is new or changed: edges have no revision of their own.
     fn touched_entities(&self) -> Vec<Uuid> {
         let edges = self.relations.iter().chain(&self.changed_relations);
-        let new = self.entities.iter().map(|entity| entity.id);
+        let new = self
+            .entities
+            .iter()
+            .chain(&self.renamed_entities)
+            .map(|entity| entity.id);
         let mut touched: Vec<Uuid> = new.chain(edges.map(|relation| relation.source)).collect();
         touched.sort_unstable();
         touched.dedup();
@@ -195,6 +214,12 @@ impl Store {
                 "entities",
                 values(write.entities.iter().map(|entity| rows.entity(entity))),
                 "INSERT IGNORE INTO node $entities RETURN NONE; ",
+            ),
+            (
+                "renamed",
+                values(write.renamed_entities.iter().map(rows::alias_update)),
+                "FOR $row IN $renamed { UPDATE $row.id SET properties = $row.properties, rev = $rev \
+                 WHERE ws = $ws RETURN NONE }; ",
             ),
             (
                 "relations",

@@ -16,6 +16,7 @@ mod export_gate;
 mod hits;
 mod ingest;
 mod joins;
+mod known_names;
 mod matching;
 mod overview;
 mod question;
@@ -33,6 +34,7 @@ pub use self::drafts::{CommitStaged, DraftsOutcome, FindDuplicates, IngestDrafts
 pub use self::export::{ExportBundle, ExportSession};
 pub(super) use self::ingest::plan_objects;
 pub use self::ingest::{IngestOutcome, IngestStix};
+pub use self::known_names::FindKnownNames;
 pub use self::overview::ReadOverview;
 pub use self::recall::{Recall, RecallOutcome, RecallSemantic};
 pub use self::session::{ListSessions, ReadSession};

@@ -43,7 +43,7 @@ impl Changes {
         let trust = trust.map(|note| (note.id, note.tier.parse().unwrap_or(Tier::C), note.confidence));
         Self {
             rev,
-            entities: write.entities,
+            entities: write.entities.into_iter().chain(write.renamed_entities).collect(),
             relations: relations.map(without_proof).collect(),
             notes: heads.collect(),
             trust: trust.collect(),

@@ -104,9 +104,15 @@ impl MemoryGraph {
         loading.end()
     }
 
-    /// Adds an entity, unless it is known; [`MemoryGraph::index_entity`] lets it be found by name and key.
+    /// Adds an entity; [`MemoryGraph::index_entity`] lets it be found by name and key. One that is known gets the aliases that
+    /// are new.
     pub(super) fn add_entity(&mut self, entity: StoredEntity) {
-        if self.has_entity(entity.id) {
+        if let Some(slot) = self.entity_slot(entity.id) {
+            let known = self.entities.get_mut(slot.at());
+            let added = known.map(|known| known.add_aliases(entity.draft.aliases));
+            for alias in added.unwrap_or_default() {
+                self.by_name.add(&canonical_key(&alias), slot);
+            }
             return;
         }
         let slot = Slot::after(&self.entities);
@@ -380,14 +386,20 @@ impl MemoryGraph {
     pub(super) fn slots_named<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<Slot> {
         let mut found = Vec::new();
         for name in names {
-            let key = canonical_key(name);
-            for slot in self.by_name.maybe(&key) {
-                if !found.contains(&slot) && self.is_named(slot, &key) {
+            for slot in self.slots_with_key(&canonical_key(name)) {
+                if !found.contains(&slot) {
                     found.push(slot);
                 }
             }
         }
         found
+    }
+
+    /// The entities with a name, alias or value of this canonical form, oldest first.
+    pub(super) fn slots_with_key(&self, key: &str) -> Vec<Slot> {
+        let mut slots = self.by_name.maybe(key);
+        slots.retain(|slot| self.is_named(*slot, key));
+        slots
     }
 
     fn is_named(&self, entity: Slot, key: &str) -> bool {

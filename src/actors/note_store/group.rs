@@ -157,12 +157,19 @@ impl Group {
         let graph = memory.graph();
         let created_at = prepared.note.created_at;
         for (draft, id) in prepared.mentions.entities.iter().zip(&prepared.note.mentions) {
-            if !graph.has_entity(*id) && self.new_entities.insert(*id) {
+            if let Some(known) = graph.entity(id) {
+                let has = |alias: &String| known.aliases().contains(alias);
+                if !draft.aliases.iter().all(has) {
+                    self.write.rename(known.stored(), &draft.aliases);
+                }
+            } else if self.new_entities.insert(*id) {
                 self.write.entities.push(StoredEntity {
                     id: *id,
                     draft: draft.clone(),
                     created_at,
                 });
+            } else if let Some(new) = self.write.entities.iter_mut().find(|new| new.id == *id) {
+                new.draft.add_aliases(&draft.aliases);
             }
         }
         for relation in &prepared.mentions.relations {

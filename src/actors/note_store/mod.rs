@@ -13,6 +13,7 @@ mod explore;
 mod graph;
 mod group;
 mod journal;
+mod known_names;
 mod lists;
 mod load;
 mod node;

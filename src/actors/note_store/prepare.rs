@@ -5,13 +5,14 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::evolution::DuplicateCandidates;
+use super::known_names::NoteNames;
 use super::tuning::{PiiAction, Tuning};
 use super::wording::Wording;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::memory::digest::{self, Digest};
-use crate::domain::memory::entity::{Mentions, mentions_in};
+use crate::domain::memory::entity::{Mentions, mentions_with};
 use crate::domain::memory::note::{self, NewNote, Note};
 use crate::domain::memory::{injection, tier};
 use crate::domain::pii;
@@ -28,12 +29,14 @@ pub(super) struct PreparedNote {
     pub(super) looked: DuplicateCandidates,
 }
 
-/// Derives what can be known about a note without looking at any other.
+/// Derives what can be known about a note without looking at any other; `names` are those that the memory knows already, and
+/// learn those of this note.
 pub(super) fn prepare(
     ids: WorkspaceIds,
     new: NewNote,
     tuning: &Tuning,
     index: Option<&SearchIndex>,
+    names: &mut NoteNames<'_>,
 ) -> Result<PreparedNote, DomainError> {
     let NewNote {
         mut content,
@@ -58,7 +61,8 @@ pub(super) fn prepare(
     if let Some(rule) = injection::prompt_injection(&content) {
         flags.push(format!("prompt-injection:{rule}"));
     }
-    let mentions = mentions_in(&content);
+    let mentions = mentions_with(&content, &names.in_text(&content));
+    names.learn(&mentions);
     let vector = index.and_then(|index| {
         let text = embedding_text("", &[], &content);
         index.embed_query(&text).ok()

@@ -2,6 +2,7 @@
 
 mod copy;
 mod groups;
+mod names;
 mod personal_data;
 mod questions;
 mod races;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::Remember;
 use super::evolution::NearDuplicates;
+use super::known_names::NoteNames;
 use super::prepare::{PreparedNote, prepare};
 use super::queue::{Asker, Outcomes, PendingRequest};
 use super::state::Memory;
@@ -67,12 +68,14 @@ impl NoteCore {
         let ids = memory.ids;
         let index = (!self.notes.remote_model()).then(|| Arc::clone(&self.notes.index));
         if notes.iter().map(|note| note.content.len()).sum::<usize>() <= SHORT {
-            let prepare = |note| prepare(ids, note, tuning, index.as_deref());
+            let mut names = NoteNames::of(&memory.graph);
+            let prepare = |note| prepare(ids, note, tuning, index.as_deref(), &mut names);
             return Ok(notes.into_iter().map(prepare).collect());
         }
-        let tuning = tuning.clone();
+        let (tuning, graph) = (tuning.clone(), Arc::clone(&memory.graph));
         blocking(move || {
-            let prepare = |note| prepare(ids, note, &tuning, index.as_deref());
+            let mut names = NoteNames::of(&graph);
+            let prepare = |note| prepare(ids, note, &tuning, index.as_deref(), &mut names);
             Ok(notes.into_iter().map(prepare).collect())
         })
         .await

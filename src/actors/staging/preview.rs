@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{BatchView, CommitBatch, ReadBatch, StagingCore, check_reviewable};
 use crate::actors::extractor::Extract;
-use crate::actors::graph_store::FindDuplicates;
+use crate::actors::graph_store::{FindDuplicates, FindKnownNames};
 use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -94,10 +94,16 @@ impl StagingCore {
     async fn read(&self, message: &Preview) -> Result<Read, DomainError> {
         let clearance = message.by.workspace.clearance();
         let marking = Marking::of(&message.text, message.default_tlp, clearance)?;
+        let find = FindKnownNames {
+            by: message.by.clone(),
+            text: message.text.clone(),
+        };
+        let known = self.graph.call(find).await?;
         let extract = Extract {
             workspace: Some(message.by.workspace.id),
             text: message.text.clone(),
             source_type: message.source_type,
+            known,
         };
         let mut found = self.extractor.call(extract).await?;
         if found.entities.len() > MAX_ENTITIES {

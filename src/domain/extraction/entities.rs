@@ -3,13 +3,16 @@
 use serde_json::{Map, Value};
 
 use super::dual_use::mark_with;
-use super::{EntityKind, EntityOfHits, Extractor, Gazetteer, Mention, round_confidence, unite};
+use super::gazetteer::canonical_name;
+use super::{
+    EntityKind, EntityOfHits, Extractor, Gazetteer, KnownNames, KnownThing, Mention, round_confidence, unite,
+};
 use crate::domain::draft::identity;
 use crate::domain::kinds::ValuePattern;
 use crate::domain::naming::{self, Indicator};
 use crate::domain::node::NodeType;
 use crate::domain::normal_form::own_spelling;
-use crate::domain::staging::{ExtractedEntity, Extraction};
+use crate::domain::staging::{AMBIGUOUS, ExtractedEntity, Extraction};
 use crate::domain::stix::pattern::{Observable, comparison, literal, pattern};
 
 /// Maximum characters of the text quoted as reasoning.
@@ -19,7 +22,12 @@ const WEAK: f64 = 0.5;
 
 /// All entities that the rules find in a text.
 pub fn entities_of(text: &str) -> Extraction {
-    let hits = Extractor::shared().extract(text);
+    entities_with(text, &KnownNames::default())
+}
+
+/// All entities that the rules find in a text, with the names that the memory knows.
+pub fn entities_with(text: &str, known: &KnownNames) -> Extraction {
+    let hits = Extractor::shared().extract_with(text, known);
     let (found, relations) = unite::<CountedEntity>(text, &hits);
     let mut extraction = Extraction {
         entities: found.into_iter().map(CountedEntity::finish).collect(),
@@ -136,6 +144,21 @@ impl EntityOfHits for CountedEntity {
         self.mentions += other.mentions;
     }
 
+    fn also(&mut self, alias: &str) {
+        let aliases = self.entity.properties.entry("aliases");
+        let Some(aliases) = aliases.or_insert_with(|| Value::Array(Vec::new())).as_array_mut() else {
+            return;
+        };
+        let is_same = |known: &Value| {
+            known
+                .as_str()
+                .is_some_and(|known| canonical_name(known) == canonical_name(alias))
+        };
+        if !aliases.iter().any(is_same) {
+            aliases.push(alias.into());
+        }
+    }
+
     fn confidence(&self) -> f64 {
         self.entity.confidence
     }
@@ -159,6 +182,9 @@ impl CountedEntity {
 }
 
 fn of_hit(hit: &Mention) -> ExtractedEntity {
+    if let [thing, others @ ..] = hit.known.as_slice() {
+        return of_known(thing, !others.is_empty());
+    }
     let node_type = hit.kind.node_type();
     if node_type == NodeType::Ioc {
         let indicator = Indicator {
@@ -171,6 +197,31 @@ fn of_hit(hit: &Mention) -> ExtractedEntity {
     entity.kind.get_or_insert(hit.kind);
     if hit.kind.is_identifier() {
         insert(&mut entity.properties, "external_ids", [hit.value.clone()]);
+    }
+    entity
+}
+
+/// The entity of a thing that the memory knows; `is_unclear`: the text may mean one of another type.
+fn of_known(thing: &KnownThing, is_unclear: bool) -> ExtractedEntity {
+    let mut properties = Map::new();
+    insert(&mut properties, "aliases", thing.aliases.iter().cloned());
+    insert(
+        &mut properties,
+        "external_ids",
+        thing.external_ids.iter().cloned(),
+    );
+    let (identity, merge_by_name) = naming::identity_of(thing.kind.node_type(), &thing.value);
+    let mut entity = ExtractedEntity {
+        kind: Some(thing.kind),
+        identity,
+        merge_by_name,
+        ..entity(thing.kind.node_type(), thing.name.clone(), properties)
+    };
+    if is_unclear {
+        entity.warnings.push(format!(
+            "{AMBIGUOUS}nodes of several types are named {:?}, and the text does not tell which it means",
+            thing.name
+        ));
     }
     entity
 }

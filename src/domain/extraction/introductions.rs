@@ -9,10 +9,12 @@ mod words;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
 use super::context;
+use super::known::KnownThing;
 use super::names::{ends_word, starts_word};
 use super::source::{Source, is_one_of};
 use super::word_lists::{
@@ -58,11 +60,13 @@ impl IntroducedName {
 }
 
 /// What a name in the text stands for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ResolvedName {
     pub(super) kind: EntityKind,
     pub(super) value: String,
     pub(super) span: Range<usize>,
+    /// What the memory knows of it.
+    pub(super) known: Vec<Arc<KnownThing>>,
 }
 
 /// The name that the verb at this place gives. `needs_as`: it gives one only with an "as".
@@ -216,18 +220,18 @@ pub(super) fn find_all(source: &Source<'_>, named: &[ResolvedName]) -> Vec<Resol
     let mut meant = BTreeMap::new();
     for one in named {
         if let Some(name) = source.text.get(one.span.clone()) {
-            meant.entry(name).or_insert((one.kind, &one.value));
+            meant.entry(name).or_insert(one);
         }
     }
     let automaton = AhoCorasick::builder()
         .match_kind(MatchKind::LeftmostLongest)
         .build(meant.keys());
-    let names: Vec<(&str, (EntityKind, &String))> = meant.into_iter().collect();
+    let names: Vec<(&str, &ResolvedName)> = meant.into_iter().collect();
     let Ok(automaton) = automaton else {
         return Vec::new();
     };
     let found = automaton.find_iter(source.text).filter_map(|hit| {
-        let (name, (kind, value)) = *names.get(hit.pattern().as_usize())?;
+        let (name, one) = *names.get(hit.pattern().as_usize())?;
         let span = hit.range();
         let bounded = starts_word(source, span.start)
             && ends_word(source, span.end)
@@ -239,11 +243,7 @@ pub(super) fn find_all(source: &Source<'_>, named: &[ResolvedName]) -> Vec<Resol
             context::stands_alone(source, &span)
                 && (name.contains(' ') || !context::begins_sentence(source, &span))
         };
-        (given || (bounded && stands)).then(|| ResolvedName {
-            kind,
-            value: value.clone(),
-            span,
-        })
+        (given || (bounded && stands)).then(|| ResolvedName { span, ..one.clone() })
     });
     found.collect()
 }
@@ -331,7 +331,7 @@ fn rest_of_sentence<'t>(source: &Source<'t>, at: usize) -> &'t str {
     rest.get(..ends.min().unwrap_or(rest.len())).unwrap_or_default()
 }
 
-fn kind_of(noun: &str) -> Option<EntityKind> {
+pub(super) fn kind_of(noun: &str) -> Option<EntityKind> {
     let noun = noun.strip_suffix('s').unwrap_or(noun);
     if is_one_of(noun, &["apt", "hacker", "extortionist"]) || is_one_of(noun, &GROUP_NOUNS) {
         Some(EntityKind::Actor)
@@ -421,7 +421,7 @@ fn is_name(text: &str) -> bool {
 
 /// Whether the words say what something is and not how it is called: "This Trojan", "First Stage", "Python Script",
 /// "Sample A". Such a name is none even where a text gives it.
-fn is_ordinary(words: &[&str]) -> bool {
+pub(super) fn is_ordinary(words: &[&str]) -> bool {
     let is_noun = |word: &str| {
         let one = word.strip_suffix('s').unwrap_or(word);
         is_one_of(word, &ORDINARY_NOUNS) || is_one_of(one, &ORDINARY_NOUNS)

@@ -1,8 +1,11 @@
 //! A hit of the rules.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::Serialize;
+
+use super::known::KnownThing;
 
 use crate::domain::kinds::EntityKind;
 
@@ -18,6 +21,9 @@ pub struct Mention {
     pub rule: &'static str,
     /// 0 to 1.
     pub confidence: f32,
+    /// What the memory knows of it: one thing, or one of each type if the text does not tell which is meant.
+    #[serde(skip)]
+    pub known: Vec<Arc<KnownThing>>,
 }
 
 impl Mention {

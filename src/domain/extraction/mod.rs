@@ -16,6 +16,7 @@ mod dual_use;
 mod entities;
 mod gazetteer;
 mod introductions;
+mod known;
 mod markings;
 mod mention;
 mod names;
@@ -37,8 +38,9 @@ mod tests;
 use std::sync::LazyLock;
 
 pub use dual_use::mark_dual_use;
-pub use entities::{entities_of, entity_of_name, indicator_properties, stix_pattern};
+pub use entities::{entities_of, entities_with, entity_of_name, indicator_properties, stix_pattern};
 pub use gazetteer::{Entry, Gazetteer, canonical_name};
+pub use known::{KnownNames, KnownThing, each_phrase_of};
 pub use markings::{sensitivity, tlp_hint};
 pub use mention::Mention;
 pub use refang::{defang, refang};
@@ -75,10 +77,15 @@ impl Extractor {
 
     /// All hits in the text, ordered by span, without overlaps.
     pub fn extract(&self, text: &str) -> Vec<Mention> {
+        self.extract_with(text, &KnownNames::default())
+    }
+
+    /// As [`Extractor::extract`], with the names that the memory knows.
+    pub fn extract_with(&self, text: &str, known: &KnownNames) -> Vec<Mention> {
         let refanged = RefangedText::new(text);
         let mut source = Source::new(&refanged);
         scan::scan(&mut source);
-        self.names.find(&mut source, self.gazetteer);
+        self.names.find(&mut source, self.gazetteer, known);
         let mut hits = overlap::resolve(source.hits);
         for hit in &mut hits {
             hit.span = refanged.original(&hit.span);

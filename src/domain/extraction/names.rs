@@ -3,12 +3,14 @@
 //! Each name is matched with its parts joined by a space, a hyphen or nothing. Names that are also ordinary words
 //! count only in their own case, and some only where the [`context`] says what they are.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind};
 
 use super::gazetteer::{Gazetteer, Mode};
+use super::known::{self, KnownNames};
+use super::mention::Mention;
 use super::rules::rule_names;
 use super::script::is_edge;
 use super::source::Source;
@@ -29,6 +31,8 @@ const FIRST_NAME: usize = FIRST_DEFINING + introductions::DEFINING.len();
 
 /// What stands between two items of a list.
 const JOINTS: [&str; 9] = [", ", " and ", ", and ", " or ", ", or ", "/", " / ", " & ", " ("];
+/// The rule of a name that the text introduces.
+pub(super) const INTRODUCED_NAME: &str = "introduced-name";
 /// Confidence in a name that is spelled as in the list.
 const SPELLED: f32 = 0.95;
 /// Confidence in another case or with its parts joined otherwise.
@@ -83,9 +87,9 @@ impl NameFinder {
     }
 
     /// Records every name in the source.
-    pub fn find(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) {
+    pub fn find(&self, source: &mut Source<'_>, gazetteer: &Gazetteer, own: &KnownNames) {
         let (found, introduced) = self.candidates(source, gazetteer);
-        let mut known = Vec::new();
+        let mut named = Vec::new();
         for candidate in accept_candidates(source, gazetteer, found) {
             let Some(entry) = gazetteer.entries().get(candidate.entry) else {
                 continue;
@@ -96,35 +100,16 @@ impl NameFinder {
             {
                 (span.end, confidence) = (end, SPELLED);
             }
-            known.push((span.clone(), entry));
+            named.push(ResolvedName {
+                kind: entry.kind,
+                value: entry.name.clone(),
+                span: span.clone(),
+                known: Vec::new(),
+            });
             source.push(entry.kind, entry.name.clone(), span, "gazetteer-name", confidence);
         }
-        let is_new = |span: &Range<usize>| {
-            let next = known.partition_point(|(other, _)| other.end <= span.start);
-            known.get(next).is_none_or(|(other, _)| other.start >= span.end)
-        };
-        let other_of = |one: &IntroducedName| {
-            let at = known.binary_search_by_key(&one.also?, |(span, _)| span.end);
-            known
-                .get(at.ok()?)
-                .map(|(_, entry)| (entry.kind, entry.name.clone()))
-        };
-        let new = introduced.into_iter().filter(|one| is_new(&one.span));
-        let new = new.filter_map(|one| {
-            let own = || Some((one.kind?, source.text.get(one.span.clone())?.to_owned()));
-            let (kind, value) = other_of(&one).or_else(own)?;
-            let span = one.span;
-            Some(ResolvedName { kind, value, span })
-        });
-        let new: Vec<ResolvedName> = new.collect();
-        if new.is_empty() {
-            return;
-        }
-        for one in introductions::find_all(source, &new) {
-            if is_new(&one.span) {
-                source.push(one.kind, one.value, one.span, "introduced-name", INTRODUCED);
-            }
-        }
+        push_known(source, own, &mut named);
+        push_introduced(source, introduced, &named);
     }
 
     /// Every spelling of a name, in text order.
@@ -177,6 +162,85 @@ impl NameFinder {
             next = self.automaton.as_ref()?.find(shorter);
         }
         None
+    }
+}
+
+/// Records the names that the memory knows, where the gazetteer has no name at least as long.
+fn push_known(source: &mut Source<'_>, own: &KnownNames, named: &mut Vec<ResolvedName>) {
+    for one in known::find(source, own) {
+        let first = named.partition_point(|other| other.span.end <= one.span.start);
+        let behind = named.partition_point(|other| other.span.start < one.span.end);
+        let overlapping = named.get(first..behind.max(first)).unwrap_or_default();
+        let Some(thing) = one.things.first() else {
+            continue;
+        };
+        if overlapping.iter().any(|other| other.span.len() >= one.span.len()) {
+            continue;
+        }
+        let resolved = ResolvedName {
+            kind: thing.kind,
+            value: thing.value.clone(),
+            span: one.span.clone(),
+            known: one.things.clone(),
+        };
+        source.hits.push(Mention {
+            kind: thing.kind,
+            value: thing.value.clone(),
+            span: one.span,
+            rule: "known-name",
+            confidence: one.confidence,
+            known: one.things,
+        });
+        named.splice(first..behind.max(first), [resolved]);
+    }
+}
+
+/// Records the names that the text introduces, and their further places.
+fn push_introduced(source: &mut Source<'_>, introduced: Vec<IntroducedName>, named: &[ResolvedName]) {
+    let is_new = |span: &Range<usize>| {
+        let next = named.partition_point(|other| other.span.end <= span.start);
+        named.get(next).is_none_or(|other| other.span.start >= span.end)
+    };
+    let new: Vec<IntroducedName> = introduced.into_iter().filter(|one| is_new(&one.span)).collect();
+    let own = |one: &IntroducedName| {
+        Some(ResolvedName {
+            kind: one.kind?,
+            value: source.text.get(one.span.clone())?.to_owned(),
+            span: one.span.clone(),
+            known: Vec::new(),
+        })
+    };
+    let of_place: HashMap<usize, ResolvedName> = new
+        .iter()
+        .filter(|one| one.also.is_none())
+        .filter_map(|one| Some((one.span.end, own(one)?)))
+        .collect();
+    let other_of = |one: &IntroducedName| {
+        let end = one.also?;
+        let at = named.binary_search_by_key(&end, |other| other.span.end);
+        let other = at
+            .ok()
+            .and_then(|at| named.get(at))
+            .or_else(|| of_place.get(&end))?;
+        Some(ResolvedName {
+            span: one.span.clone(),
+            ..other.clone()
+        })
+    };
+    let new: Vec<ResolvedName> = new
+        .iter()
+        .filter_map(|one| other_of(one).or_else(|| own(one)))
+        .collect();
+    if new.is_empty() {
+        return;
+    }
+    for one in introductions::find_all(source, &new) {
+        if is_new(&one.span) {
+            source.push(one.kind, one.value, one.span, INTRODUCED_NAME, INTRODUCED);
+            if let Some(hit) = source.hits.last_mut() {
+                hit.known = one.known;
+            }
+        }
     }
 }
 

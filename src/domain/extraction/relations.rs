@@ -214,7 +214,9 @@ fn can_relate(subject: EntityKind, verb: Verb, object: EntityKind) -> bool {
     let acting = actor(subject) || software(subject);
     match verb {
         Verb::Uses => (acting && (software(object) || technique)) || (actor(subject) && host),
-        Verb::Exploits | Verb::Targets => acting && object == EntityKind::Cve,
+        Verb::Exploits | Verb::Targets => {
+            acting && matches!(object, EntityKind::Cve | EntityKind::Vulnerability)
+        }
         Verb::AttributedTo => acting && actor(object),
         Verb::Drops => acting && (software(object) || file),
         Verb::Downloads => acting && (software(object) || file || object == EntityKind::Url),

@@ -51,6 +51,7 @@ impl<'t> Source<'t> {
             span,
             rule,
             confidence,
+            known: Vec::new(),
         });
     }
 

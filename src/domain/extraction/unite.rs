@@ -3,9 +3,12 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
+use std::sync::Arc;
 
+use super::gazetteer::canonical_name;
+use super::names::INTRODUCED_NAME;
 use super::rules::cve;
-use super::{EntityKind, Mention, cve_id, stated_relations};
+use super::{EntityKind, KnownThing, Mention, cve_id, stated_relations};
 use crate::domain::normal_form::normal_form;
 use crate::domain::staging::ExtractedRelation;
 
@@ -27,6 +30,9 @@ pub(in crate::domain) trait EntityOfHits {
 
     /// Adds a further hit of the same thing.
     fn add(&mut self, other: &Self);
+
+    /// Adds another name that the text gives it.
+    fn also(&mut self, alias: &str);
 
     /// 0 to 1.
     fn confidence(&self) -> f64;
@@ -53,6 +59,9 @@ pub(in crate::domain) fn unite<E: EntityOfHits>(
                 entities.push(entity);
             }
         }
+        if let (Some(alias), Some(entity)) = (stated_alias(text, hit), entities.get_mut(at)) {
+            entity.also(alias);
+        }
         of_hit.push(at);
         for inner in inner_hits(hit) {
             let mut entity = E::of_hit(&inner);
@@ -65,6 +74,13 @@ pub(in crate::domain) fn unite<E: EntityOfHits>(
     }
     let relations = relations(text, hits, &of_hit, &entities);
     (entities, relations)
+}
+
+/// The other name that the text gives to what it names before.
+fn stated_alias<'t>(text: &'t str, hit: &Mention) -> Option<&'t str> {
+    let name = hit.text(text);
+    let own = hit.known.first().map_or(&hit.value, |thing| &thing.name);
+    (hit.rule == INTRODUCED_NAME && canonical_name(name) != canonical_name(own)).then_some(name)
 }
 
 /// Services that have a page for each file, with its hash in the address.
@@ -80,8 +96,18 @@ const LOOKUPS: &[&str] = &[
 ];
 
 /// What a hit states beside itself: the CVE id in the name of an exploit's file or in an address, and the hash in the
-/// address of a service that looks hashes up. Such a value has no place of its own in the text.
+/// address of a service that looks hashes up; of a name that things of several types carry, the others. Such a value has
+/// no place of its own in the text.
 fn inner_hits(hit: &Mention) -> Vec<Mention> {
+    if let Some(others) = hit.known.get(1..).filter(|others| !others.is_empty()) {
+        let other = |thing: &Arc<KnownThing>| Mention {
+            kind: thing.kind,
+            value: thing.value.clone(),
+            known: std::iter::once(thing).chain(&hit.known).map(Arc::clone).collect(),
+            ..hit.clone()
+        };
+        return others.iter().map(other).collect();
+    }
     let named = matches!(
         hit.kind,
         EntityKind::Url | EntityKind::FileName | EntityKind::FilePath
@@ -124,6 +150,7 @@ fn inner_hits(hit: &Mention) -> Vec<Mention> {
         span: hit.span.clone(),
         rule,
         confidence: hit.confidence.min(0.8),
+        known: Vec::new(),
     });
     inner.collect()
 }

@@ -30,6 +30,8 @@ word_lists! {
     ALIAS_FILLERS = "alias_fillers.txt";
     /// Capitalised words before a name that are no part of it.
     BEFORE_A_NAME = "before_a_name.txt";
+    /// Ordinary English words.
+    COMMON_WORDS = "common_words.txt";
     /// Extensions that are not top-level domains.
     FILE_EXTENSIONS = "file_extensions.txt";
     /// Nouns of people, beside which the name of a group or of a ransomware stands.

@@ -12,7 +12,8 @@ use serde_json::Value;
 use crate::domain::draft::identity;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{
-    EntityKind, EntityOfHits, Entry, Extractor, Gazetteer, Mention, round_confidence, unite,
+    EntityKind, EntityOfHits, Entry, Extractor, Gazetteer, KnownNames, KnownThing, Mention, canonical_name,
+    round_confidence, unite,
 };
 use crate::domain::kinds::Case;
 use crate::domain::naming::canonical_value;
@@ -22,6 +23,8 @@ use crate::domain::staging::{ExtractedEntity, ExtractedRelation};
 /// Maximum length of an entity type and of a value, in characters.
 pub const MAX_TYPE: usize = 100;
 pub const MAX_VALUE: usize = 2000;
+/// Maximum number of aliases that notes give an entity.
+const MAX_ALIASES: usize = 100;
 
 /// The identity of an entity: its type and its canonical value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,6 +118,17 @@ impl EntityDraft {
         })
     }
 
+    /// Adds those of the aliases that it does not have yet, up to [`MAX_ALIASES`]; whether there are any.
+    pub fn add_aliases(&mut self, aliases: &[String]) -> bool {
+        let known = self.aliases.len();
+        for alias in aliases {
+            if self.aliases.len() < MAX_ALIASES {
+                self.also(alias);
+            }
+        }
+        self.aliases.len() > known
+    }
+
     /// The memory's entity for an extracted one, the same that [`mentions_in`] makes of its hit. `None` if the memory
     /// has no such entity type.
     pub fn of_extracted(entity: &ExtractedEntity) -> Option<Self> {
@@ -133,6 +147,20 @@ impl EntityDraft {
             value.unwrap_or(&entity.name),
             entity.confidence,
         ))
+    }
+
+    /// The entity of a thing that the memory knows: `value` is that of its key.
+    fn of_known(thing: &KnownThing, confidence: f64) -> Self {
+        let entity_type = thing.kind.row().local.to_owned();
+        Self {
+            key: EntityKey {
+                value: canonical(&entity_type, &thing.value),
+                entity_type,
+            },
+            name: thing.name.clone(),
+            aliases: thing.aliases.clone(),
+            confidence,
+        }
     }
 
     fn of_kind(kind: EntityKind, value: &str, confidence: f64) -> Self {
@@ -157,6 +185,9 @@ impl EntityOfHits for EntityDraft {
     type Key = EntityKey;
 
     fn of_hit(hit: &Mention) -> Self {
+        if let Some(thing) = hit.known.first() {
+            return Self::of_known(thing, round_confidence(hit.confidence));
+        }
         Self::of_kind(hit.kind, &hit.value, round_confidence(hit.confidence))
     }
 
@@ -166,6 +197,14 @@ impl EntityOfHits for EntityDraft {
 
     fn add(&mut self, other: &Self) {
         self.confidence = self.confidence.max(other.confidence);
+    }
+
+    fn also(&mut self, alias: &str) {
+        let key = canonical_name(alias);
+        let mut names = std::iter::once(&self.name).chain(&self.aliases);
+        if !names.any(|name| canonical_name(name) == key) {
+            self.aliases.push(alias.to_owned());
+        }
     }
 
     fn confidence(&self) -> f64 {
@@ -182,7 +221,12 @@ pub struct Mentions {
 
 /// All entities that the rules find in a text.
 pub fn mentions_in(text: &str) -> Mentions {
-    let hits = Extractor::shared().extract(text);
+    mentions_with(text, &KnownNames::default())
+}
+
+/// All entities that the rules find in a text, with the names that the memory knows.
+pub fn mentions_with(text: &str, known: &KnownNames) -> Mentions {
+    let hits = Extractor::shared().extract_with(text, known);
     let (entities, relations) = unite(text, &hits);
     Mentions { entities, relations }
 }

@@ -46,6 +46,7 @@ fn misp_type(kind: EntityKind) -> Option<&'static str> {
         | EntityKind::AttckCampaign
         | EntityKind::YaraRule
         | EntityKind::SigmaRule
+        | EntityKind::Vulnerability
         | EntityKind::Actor
         | EntityKind::Tool
         | EntityKind::Malware => return None,

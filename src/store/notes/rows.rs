@@ -119,15 +119,13 @@ impl NoteRowBuilder {
             aliases,
             confidence,
         } = &entity.draft;
-        let properties =
-            json!({"entity_type": key.entity_type, "entity_value": key.value, "aliases": aliases});
         NodeRow {
             node_type: key.node_type().as_str().into(),
             name: name.clone(),
             source_type: ENTITY_SOURCE.into(),
             tlp_rank: i64::from(Tlp::White.rank()),
             confidence: *confidence,
-            properties: properties.to_string(),
+            properties: entity_properties(key, aliases),
             rev: self.stamp,
             ingested_at: self.now,
             ..NodeRow::empty(self.ws, entity.id)
@@ -167,6 +165,20 @@ impl NoteRowBuilder {
             attempts: 0,
             created_at: self.now,
         }
+    }
+}
+
+fn entity_properties(key: &EntityKey, aliases: &[String]) -> String {
+    json!({"entity_type": key.entity_type, "entity_value": key.value, "aliases": aliases}).to_string()
+}
+
+pub(super) fn alias_update(entity: &StoredEntity) -> RowUpdate {
+    RowUpdate {
+        id: record("node", entity.id),
+        by: None,
+        mentions: Vec::new(),
+        confidence: entity.draft.confidence,
+        properties: Some(entity_properties(&entity.draft.key, &entity.draft.aliases)),
     }
 }
 

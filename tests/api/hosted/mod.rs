@@ -30,6 +30,7 @@ mod ingest_memory;
 mod ingest_order;
 mod ingest_rules;
 mod ingest_size;
+mod known_names;
 mod lists;
 mod lockout;
 mod marking_definitions;

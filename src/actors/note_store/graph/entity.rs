@@ -61,6 +61,25 @@ impl EntityState {
         }
     }
 
+    /// Adds aliases that it does not have; returns these.
+    pub(super) fn add_aliases(&mut self, aliases: Vec<String>) -> Vec<String> {
+        let mut all = self.aliases().to_vec();
+        let known = all.len();
+        for alias in aliases {
+            if alias != self.name() && !all.contains(&alias) {
+                all.push(alias);
+            }
+        }
+        let added = all.get(known..).unwrap_or_default().to_vec();
+        if !added.is_empty() {
+            self.names = Some(Box::new(OtherNames {
+                name: self.name().into(),
+                aliases: all.into_boxed_slice(),
+            }));
+        }
+        added
+    }
+
     /// In the form in which it is stored.
     pub(in crate::actors::note_store) fn stored(&self) -> StoredEntity {
         StoredEntity {

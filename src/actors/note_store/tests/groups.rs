@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use super::super::prepare::prepare;
 use super::copy::CopiedMemory;
 use super::*;
+use crate::actors::note_store::known_names::NoteNames;
 use crate::clock;
 use crate::store::tests::fresh_with;
 use crate::store::{NotesWrite, StorageMemory};
@@ -182,7 +183,14 @@ fn what_a_dead_pipeline_left_in_flight_is_completed_from_the_database() {
         let core = copied.core();
         remember(&core, "A first note.").await;
         let of_entities = core.notes.store.ids_of(workspace());
-        let prepared = prepare(of_entities, note(BEACONS), &tuning(), Some(&core.notes.index)).unwrap();
+        let prepared = prepare(
+            of_entities,
+            note(BEACONS),
+            &tuning(),
+            Some(&core.notes.index),
+            &mut NoteNames::of(&core.memory.graph),
+        )
+        .unwrap();
         let id = prepared.note.id;
         let write = NotesWrite {
             notes: vec![(prepared.note, prepared.digest)],

@@ -7,6 +7,7 @@ use super::super::prepare::prepare;
 use super::*;
 use crate::actors::indexed_store::Turn;
 use crate::actors::note_store::documents::{self, Notes};
+use crate::actors::note_store::known_names::NoteNames;
 use crate::store::NotesWrite;
 
 /// Texts that repeat each other in both directions: they differ in a word without meaning.
@@ -72,7 +73,14 @@ fn equal_notes_at_the_same_moment_are_one() {
 async fn slip_in(core: &NoteCore, turn: &Turn<'_, Notes>, text: &str) -> Uuid {
     let memory = core.memory().await.unwrap();
     let state = core.notes.state(workspace());
-    let prepared = prepare(memory.ids, note(text), &tuning(), Some(&core.notes.index)).unwrap();
+    let prepared = prepare(
+        memory.ids,
+        note(text),
+        &tuning(),
+        Some(&core.notes.index),
+        &mut NoteNames::of(&memory.graph),
+    )
+    .unwrap();
     let id = prepared.note.id;
     let mut doc = documents::of_note(&prepared.note, 0);
     doc.vector.clone_from(&prepared.wording.vector);

@@ -1,0 +1,87 @@
+//! The names in a note that the memory knows already.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::graph::{EntityState, MemoryGraph};
+use crate::domain::extraction::{EntityKind, KnownNames, KnownThing, each_phrase_of};
+use crate::domain::memory::entity::{EntityDraft, Mentions};
+use crate::search::canonical_key;
+
+/// The names of the graph, and those that earlier notes of the same request introduce.
+pub(super) struct NoteNames<'g> {
+    graph: &'g RwLock<MemoryGraph>,
+    earlier: HashMap<String, Vec<Arc<KnownThing>>>,
+}
+
+impl<'g> NoteNames<'g> {
+    pub(super) fn of(graph: &'g RwLock<MemoryGraph>) -> Self {
+        Self {
+            graph,
+            earlier: HashMap::new(),
+        }
+    }
+
+    /// The names that stand in a text.
+    pub(super) fn in_text(&self, text: &str) -> KnownNames {
+        let mut known = KnownNames::default();
+        let graph = self.graph.read();
+        each_phrase_of(text, |phrase| {
+            let key = canonical_key(phrase);
+            for slot in graph.slots_with_key(&key) {
+                let thing = graph.entity_in(slot).and_then(thing_of);
+                if let Some(thing) = thing {
+                    known.add(phrase, &Arc::new(thing));
+                }
+            }
+            for thing in self.earlier.get(&key).into_iter().flatten() {
+                known.add(phrase, thing);
+            }
+        });
+        known
+    }
+
+    /// Lets the notes that follow know the names of this one.
+    pub(super) fn learn(&mut self, mentions: &Mentions) {
+        for draft in &mentions.entities {
+            let Some(thing) = thing_of_draft(draft).map(Arc::new) else {
+                continue;
+            };
+            let names = std::iter::once(&draft.name).chain(&draft.aliases);
+            for name in names {
+                let same = self.earlier.entry(canonical_key(name)).or_default();
+                // What a later note says of it counts.
+                same.retain(|known| known.kind != thing.kind || known.value != thing.value);
+                same.push(Arc::clone(&thing));
+            }
+        }
+    }
+}
+
+fn thing_of(entity: &EntityState) -> Option<KnownThing> {
+    Some(KnownThing {
+        kind: named_kind(&entity.entity_type)?,
+        name: entity.name().to_owned(),
+        value: entity.value.to_string(),
+        aliases: entity.aliases().to_vec(),
+        external_ids: Vec::new(),
+    })
+}
+
+fn thing_of_draft(draft: &EntityDraft) -> Option<KnownThing> {
+    Some(KnownThing {
+        kind: named_kind(&draft.key.entity_type)?,
+        name: draft.name.clone(),
+        value: draft.key.value.clone(),
+        aliases: draft.aliases.clone(),
+        external_ids: Vec::new(),
+    })
+}
+
+/// The kind of an entity type whose entities texts call by name.
+fn named_kind(entity_type: &str) -> Option<EntityKind> {
+    let kind = EntityKind::of_local(entity_type)?;
+    (kind.has_names() || kind == EntityKind::AttckTechnique).then_some(kind)
+}
