@@ -16,6 +16,7 @@ mod export_gate;
 mod hits;
 mod ingest;
 mod joins;
+mod lead;
 mod matching;
 mod overview;
 mod question;

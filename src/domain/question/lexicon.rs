@@ -395,7 +395,7 @@ pub(super) fn country_of(demonym: &str) -> Option<&'static str> {
 }
 
 /// The number of a month.
-pub(super) fn month_of(word: &str) -> Option<u32> {
+pub(in crate::domain) fn month_of(word: &str) -> Option<u32> {
     LEXICON.months.get(word).copied()
 }
 

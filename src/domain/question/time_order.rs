@@ -13,7 +13,7 @@ use super::dates::{Date, date_at, midnight};
 use super::lexicon::List;
 use super::period::{Period, period_of};
 use super::time_words::TimeList;
-use super::words::{Word, words};
+use super::words::{Word, is_function_word, words};
 
 /// How many words may lie between "first" or "last" and what happened, as in "the last three ransomware attacks".
 const MAX_BETWEEN: usize = 3;
@@ -63,6 +63,36 @@ impl Question {
             order,
             is_of_records,
         }
+    }
+
+    /// The words that are written as names are, if nothing knows its names: "Lathe Group" in "most recent attack of the Lathe
+    /// Group".
+    pub fn written_names(&self) -> Vec<Range<usize>> {
+        let mut names: Vec<Range<usize>> = Vec::new();
+        let mut at = 0;
+        while let Some(word) = self.words.get(at) {
+            if let Some((_, end)) = date_at(&self.words, at) {
+                at = end;
+                continue;
+            }
+            let written = self.text.get(word.span.clone()).unwrap_or_default();
+            let is_plain = is_function_word(&word.text)
+                || Self::is_about_time(&word.text)
+                || TimeList::Comparing.has(&word.text)
+                || (at == 0 && (word.is(List::Openings) || word.is(List::Listing)));
+            if written.starts_with(char::is_uppercase) && !is_plain {
+                let follows = at
+                    .checked_sub(1)
+                    .and_then(|last| self.words.get(last))
+                    .is_some_and(|last| !last.ends_part());
+                match names.last_mut().filter(|last| last.end == at && follows) {
+                    Some(last) => last.end = at + 1,
+                    None => names.push(at..at + 1),
+                }
+            }
+            at += 1;
+        }
+        names
     }
 
     /// Whether it asks what is so at present: "Where is A based now?".

@@ -7,13 +7,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The fields of all request bodies of the API; unknown fields are ignored.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "query",
     "k",
     "domain",
     "since",
     "until",
     "explain",
+    "min_score",
     "content",
     "source_type",
     "source_ref",
