@@ -17,6 +17,7 @@ mod hits;
 mod ingest;
 mod joins;
 mod known_names;
+mod lead;
 mod matching;
 mod overview;
 mod question;

@@ -29,7 +29,7 @@ const ALIKE: usize = 6;
 const DESCRIBED: usize = 50;
 
 /// Words of a question, and the nodes that they name.
-type NamedNodes = Vec<(Range<usize>, Vec<Uuid>)>;
+pub(super) type NamedNodes = Vec<(Range<usize>, Vec<Uuid>)>;
 
 /// A question that the graph can answer.
 struct GraphQuestion {
@@ -346,7 +346,7 @@ impl GraphCore {
 }
 
 /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
-async fn find_names(
+pub(super) async fn find_names(
     reading: &Question,
     ask: &Search,
     target: &Arc<WorkspaceIndex>,
@@ -406,7 +406,7 @@ pub(super) fn kind_of_node(node: &KgNode) -> Option<Kind> {
     Kind::of(node.node_type, stix_type)
 }
 
-fn names_of(node: &KgNode) -> impl Iterator<Item = &str> {
+pub(super) fn names_of(node: &KgNode) -> impl Iterator<Item = &str> {
     let aliases = node.properties.get("aliases").and_then(|value| value.as_array());
     let aliases = aliases.into_iter().flatten().filter_map(|alias| alias.as_str());
     std::iter::once(node.name.as_str()).chain(aliases)

@@ -227,7 +227,10 @@ impl Search {
 impl GraphCore {
     async fn recall_blended(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let target = self.graph.index_of(ask.ws).await?;
-        let related = self.answer_question(&ask, &target).await?;
+        let mut related = self.answer_question(&ask, &target).await?;
+        if related.nodes.is_empty() && !related.is_final {
+            related = self.leading_nodes(&ask, &target).await?;
+        }
         if related.nodes.len() >= ask.limit && !ask.explain {
             // Nothing else has a place.
             return Ok(ask.rank_results(SearchResults::default(), Vec::new(), related));
@@ -254,7 +257,7 @@ impl GraphCore {
     }
 
     /// What a search by words and meaning finds, and the nodes known under another name of what the question names.
-    async fn by_words_and_meaning(
+    pub(super) async fn by_words_and_meaning(
         &self,
         ask: Search,
         target: &Arc<WorkspaceIndex>,

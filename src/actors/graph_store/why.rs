@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::hits::LoadedHits;
+use super::lead::put_leading_first;
 use super::recall::{EXACT, Search, find_synonym_nodes, lead_with, put_related_first};
 use crate::actors::indexed_store::index_error;
 use crate::domain::error::DomainError;
@@ -25,6 +26,8 @@ pub(super) struct GraphAnswer {
     /// How the question was understood, and the path to each node, if the caller asks why.
     pub(super) question: Option<QuestionAsked>,
     pub(super) paths: HashMap<Uuid, Vec<PathStep>>,
+    /// What comes first though it is no answer of the graph, best first.
+    pub(super) leading: Vec<Uuid>,
     /// Whether nothing else that is related to what the question names may be added: it could be the opposite of what is
     /// asked for.
     pub(super) is_final: bool,
@@ -111,6 +114,7 @@ impl Search {
             hits = lead_with(elsewhere, hits, self.limit);
         }
         hits = put_related_first(graph.nodes, hits, self.limit);
+        hits = put_leading_first(&graph.leading, hits, self.limit);
         let least = self.min_score.unwrap_or(found.floor);
         hits.retain(|hit| hit.score >= least);
         RankedResults {
@@ -175,6 +179,13 @@ fn explain_results(
         };
         let passages = Vec::new();
         results.insert(*node, ExplainedResult { why, passages });
+    }
+    for node in &graph.leading {
+        // Its text states what was asked for, whatever else was found.
+        let explained = results.entry(*node).or_default();
+        if explained.why == Why::default() {
+            explained.why.shares = Shares::WORDS;
+        }
     }
     for node in &graph.nodes {
         let explained = results.entry(*node).or_default();

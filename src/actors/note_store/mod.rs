@@ -6,6 +6,7 @@
 mod changes;
 mod copy;
 mod core;
+mod corrections;
 mod documents;
 pub mod enrich;
 mod evolution;
@@ -14,6 +15,7 @@ mod graph;
 mod group;
 mod journal;
 mod known_names;
+mod lead;
 mod lists;
 mod load;
 mod node;
@@ -110,6 +112,8 @@ pub struct FoundNote {
     /// What made it a result, the strongest if there are several.
     pub matched: MatchedBy,
     pub entities: Vec<String>,
+    /// The notes of the same result that it corrects or that correct it.
+    pub conflicts_with: Vec<Uuid>,
     /// Why it was found, if that was asked for.
     pub why: Option<NoteWhy>,
 }

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::graph::{MemoryGraph, NoteState, Slot};
+use super::lead::Lead;
 use super::question::{Level, QuestionAnswers, is_indicator};
 use super::scope::Scope;
 use super::tuning::Tuning;
@@ -42,6 +43,8 @@ pub(super) struct Ranking<'a> {
     pub(super) answered: Option<&'a QuestionAnswers>,
     /// Whether the question has a code word that is no name in the graph.
     pub(super) has_code_word: bool,
+    /// Which notes lead by the time that the question asks for, or because it compares what they are about.
+    pub(super) lead: &'a Lead,
 }
 
 /// A note with its score, and what the score is made of.
@@ -66,7 +69,7 @@ impl ScoreParts {
         self.text + self.graph + self.evidence
     }
 
-    fn times(self, factor: f32) -> Self {
+    pub(super) fn times(self, factor: f32) -> Self {
         Self {
             text: self.text * factor,
             graph: self.graph * factor,
@@ -194,16 +197,20 @@ impl Ranking<'_> {
     pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, Near>, k: usize) -> Vec<RankedNote> {
         let scores = self.text_scores(&found, &near);
         let is_led = scores.values().any(|text| self.leads(text.score));
-        let mut ranked: Vec<RankedNote> = scores
-            .into_iter()
-            .map(|(node_id, text)| {
-                let near = near.get(&node_id).copied();
-                let share = near.map_or(0.0, |near| near.share);
-                let parts = self.weigh(node_id, rank_part(text.score), share, is_led);
-                let ranked = self.lift_answer(node_id, parts, self.leads(text.score));
-                self.above_floor(ranked, text, near)
-            })
-            .collect();
+        let rank = |(node_id, text): (&Uuid, &Hit)| {
+            let share = near.get(node_id).map_or(0.0, |near| near.share);
+            let parts = self.weigh(*node_id, rank_part(text.score), share, is_led);
+            self.lift_answer(*node_id, parts, self.leads(text.score))
+        };
+        let mut ranked: Vec<RankedNote> = scores.iter().map(rank).collect();
+        let leading = self.put_leading_first(&mut ranked);
+        for note in &mut ranked {
+            let id = note.hit.node_id;
+            let near = near.get(&id).copied();
+            if let Some(text) = scores.get(&id) {
+                *note = self.above_floor(*note, *text, near, leading.contains(&id));
+            }
+        }
         ranked.sort_unstable_by(|a, b| {
             let (a, b) = (a.hit, b.hit);
             b.score
@@ -216,11 +223,17 @@ impl Ranking<'_> {
 
     /// The note with a score above the floor if its text, the graph or what it mentions makes it a likely answer, and below
     /// the floor otherwise; and what made it a result.
-    fn above_floor(&self, mut ranked: RankedNote, text: Hit, near: Option<Near>) -> RankedNote {
+    fn above_floor(
+        &self,
+        mut ranked: RankedNote,
+        text: Hit,
+        near: Option<Near>,
+        is_leading: bool,
+    ) -> RankedNote {
         let answers = self
             .answered
             .is_some_and(|answered| answered.notes.contains_key(&ranked.hit.node_id));
-        let is_likely = answers || near.is_some() || text.score >= SCORE_FLOOR;
+        let is_likely = answers || is_leading || near.is_some() || text.score >= SCORE_FLOOR;
         let score = ranked.hit.score.clamp(0.0, 1.0);
         ranked.hit.score = if is_likely {
             SCORE_FLOOR + (1.0 - SCORE_FLOOR) * score
@@ -230,6 +243,7 @@ impl Ranking<'_> {
         ranked.hit.matched = match near {
             _ if answers => MatchedBy::Graph,
             Some(near) if near.matched != MatchedBy::Graph || text.score < SCORE_FLOOR => near.matched,
+            None if is_leading && text.score < SCORE_FLOOR => MatchedBy::Name,
             Some(_) | None => text.matched,
         };
         ranked
@@ -271,7 +285,7 @@ impl Ranking<'_> {
             .answered
             .into_iter()
             .flat_map(|answered| answered.notes.keys());
-        for note in answers {
+        for note in answers.chain(self.lead.notes()) {
             scores.entry(*note).or_insert_with(|| unfound(*note));
         }
         scores

@@ -6,7 +6,7 @@ use super::graph::{EntityState, MemoryGraph, Slot};
 use super::question::{NoteAnswer, QuestionAnswers};
 use super::ranking::{RELATED, RankedNote, Ranking, phrases};
 use crate::domain::memory::why::{EntityStep, InterpretedQuestion, NamedEntity, NoteWhy};
-use crate::domain::question::Question;
+use crate::domain::question::{AskedTime, Question};
 use crate::domain::why::{Evidence, Match, NamedBy, Shares};
 use crate::search::{Reasons, canonical_key};
 
@@ -43,6 +43,7 @@ impl Ranking<'_> {
             names: named.collect(),
             plan: self.answered.map(|answered| answered.asked.plan.clone()),
             denial: self.graph.denial_in(question),
+            time: AskedTime::default(),
         };
         (question, reasons)
     }

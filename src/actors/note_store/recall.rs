@@ -8,7 +8,9 @@ use parking_lot::RwLock;
 use uuid::Uuid;
 
 use super::core::NoteCore;
+use super::corrections::{BEYOND, put_corrections_first};
 use super::graph::MemoryGraph;
+use super::lead::LeadingNotes;
 use super::question::QuestionAnswers;
 use super::ranking::{RankedNote, Ranking};
 use super::scope::Scope;
@@ -40,10 +42,15 @@ impl NoteCore {
         let memory = self.memory().await?;
         let scope = message.options.scope.clone().normal();
         let now = clock::now();
+        let (k, question) = (message.k, Arc::clone(&message.question));
+        let answered = self
+            .answer_note_question(memory, &message.question, &scope)
+            .await?;
         let search = NoteSearch {
-            answered: self
-                .answer_note_question(memory, &message.question, &scope)
+            leading: self
+                .leading_notes(memory, &message.question, &scope, answered.as_ref())
                 .await?,
+            answered,
             target: self.notes_index(memory).await?,
             index: Arc::clone(&self.notes.index),
             graph: Arc::clone(&memory.graph),
@@ -53,14 +60,18 @@ impl NoteCore {
             now,
         };
         let (intent, ranked, told) = blocking(move || search.run()).await?;
-        let (question, reasons) = told.unzip();
+        let (told, reasons) = told.unzip();
         let hits = ranked.into_iter().map(|ranked| ranked.hit).collect();
         let mut notes = self.load_notes(memory, hits, reasons.unwrap_or_default()).await?;
         notes.retain(|found| scope.admits_stored(&found.note));
+        if !question.is_statement() {
+            put_corrections_first(&mut notes, question.asks_about_present());
+        }
+        notes.truncate(k);
         Ok(NotesFound {
             notes,
             intent,
-            question,
+            question: told,
         })
     }
 
@@ -145,6 +156,7 @@ impl NoteCore {
                 entities: graph.values(&note.mentions),
                 score: hit.score,
                 matched: hit.matched,
+                conflicts_with: Vec::new(),
                 note,
                 why,
             })
@@ -185,6 +197,7 @@ struct NoteSearch {
     scope: Scope,
     now: DateTime<Utc>,
     answered: Option<QuestionAnswers>,
+    leading: LeadingNotes,
 }
 
 /// The intent of a question, the notes, and, if asked for, how it was understood and why each note was found.
@@ -208,6 +221,7 @@ impl NoteSearch {
             scope: &self.scope,
             answered: self.answered.as_ref(),
             has_code_word: false,
+            lead: &self.leading.lead,
         };
         let asked = ranking.entities_of(question);
         let names = graph.named_by(query, &asked, ranking.answered);
@@ -221,12 +235,16 @@ impl NoteSearch {
             let entities = ranking.asked_entities(&asked, &names);
             ranking.neighbourhood(&entities, !self.is_look_up())
         };
-        let mut ranked = ranking.fuse(hits, near, *k);
+        let mut ranked = ranking.fuse(hits, near, *k + BEYOND);
         let least = options.min_score.unwrap_or(SCORE_FLOOR);
         ranked.retain(|note| note.hit.score >= least);
         let told = options
             .explain
-            .then(|| ranking.explain(question, (&asked, &names), &reasons, &ranked));
+            .then(|| ranking.explain(question, (&asked, &names), &reasons, &ranked))
+            .map(|(mut question, reasons)| {
+                question.time = self.leading.time;
+                (question, reasons)
+            });
         Ok((intent, ranked, told))
     }
 

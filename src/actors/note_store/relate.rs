@@ -81,6 +81,7 @@ impl NoteCore {
             entities: memory.graph().values(&note.mentions),
             score: 1.0,
             matched: MatchedBy::Value,
+            conflicts_with: Vec::new(),
             note,
             why: None,
         })

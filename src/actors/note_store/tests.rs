@@ -7,6 +7,7 @@ mod personal_data;
 mod questions;
 mod races;
 mod recall;
+mod times;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -17,6 +18,7 @@ use serde_json::{Map, json};
 use test_support::extent;
 use uuid::Uuid;
 
+use super::lead::Lead;
 use super::ranking::Ranking;
 use super::*;
 use crate::actors::audit_writer::{AuditHandle, ListEntries};
@@ -293,6 +295,7 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
             scope: &Scope::default(),
             answered: None,
             has_code_word: false,
+            lead: &Lead::default(),
         };
         let ranked = ranking.fuse(hits, HashMap::new(), 10);
         assert_eq!(ranked.len(), 1);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::question::QuestionPlan;
+use crate::domain::question::{AskedTime, QuestionPlan};
 use crate::domain::why::{Evidence, Match, Shares};
 
 /// Why a note was found.
@@ -47,6 +47,8 @@ pub struct InterpretedQuestion {
     pub plan: Option<QuestionPlan>,
     /// A word by which it denies or excepts something that was not understood.
     pub denial: Option<String>,
+    /// The time by which notes lead although it asks for nothing related.
+    pub time: AskedTime,
 }
 
 /// An entity that a question names.

@@ -50,9 +50,9 @@ pub(super) fn date_at(words: &[Word], at: usize) -> Option<(Date, usize)> {
     }
     // "14 May 2023", "3. Oktober 2019", "2nd of June 2023"
     if let Some(day) = day_of(word) {
-        let of = usize::from(matches!(text(1), "of" | "de"));
+        let of = usize::from(matches!(text(1), "of" | "de" | "del" | "do"));
         let month = month_of(text(1 + of))?;
-        let again = usize::from(text(2 + of) == "de");
+        let again = usize::from(matches!(text(2 + of), "de" | "del"));
         let year = year_of(text(2 + of + again))?;
         let day = NaiveDate::from_ymd_opt(year, month, day)?;
         return Some((Date::of_day(day)?, at + 3 + of + again));
@@ -66,7 +66,7 @@ pub(super) fn date_at(words: &[Word], at: usize) -> Option<(Date, usize)> {
         let day = NaiveDate::from_ymd_opt(year, month, day)?;
         return Some((Date::of_day(day)?, at + 3));
     }
-    let of = usize::from(matches!(text(1), "of" | "de"));
+    let of = usize::from(matches!(text(1), "of" | "de" | "del" | "do"));
     let year = year_of(text(1 + of))?;
     Some((Date::of_months(year, month, 1)?, at + 2 + of))
 }
@@ -123,10 +123,30 @@ fn numbers_date(word: &str) -> Option<Date> {
         return date_of(&parts, '-');
     }
     let mark = word.chars().find(|c| matches!(c, '-' | '/' | '.'))?;
+    let named: Vec<&str> = word.split(mark).collect();
+    if let Some(date) = date_with_month(&named) {
+        return Some(date);
+    }
     // A time may follow: "2024-03-01t10:00z".
     let day = word.split('t').next().unwrap_or(word);
     let parts: Vec<&str> = day.split(mark).collect();
     date_of(&parts, mark)
+}
+
+/// "14-may-2023", "may-2023", "2023-may-14"
+fn date_with_month(parts: &[&str]) -> Option<Date> {
+    match parts {
+        [month, year] => Date::of_months(year_of(year)?, month_of(month)?, 1),
+        [first, month, last] => {
+            let month = month_of(month)?;
+            let (year, day) = match year_of(last) {
+                Some(year) => (year, day_of(first)?),
+                None => (year_of(first)?, day_of(last)?),
+            };
+            Date::of_day(NaiveDate::from_ymd_opt(year, month, day)?)
+        }
+        _ => None,
+    }
 }
 
 fn date_of(parts: &[&str], mark: char) -> Option<Date> {
@@ -178,8 +198,8 @@ fn year_of(word: &str) -> Option<i32> {
 }
 
 /// The day of a month, with the ending of an ordinal or without.
-fn day_of(word: &str) -> Option<u32> {
-    let endings = ["st", "nd", "rd", "th"];
+pub(super) fn day_of(word: &str) -> Option<u32> {
+    let endings = ["st", "nd", "rd", "th", "er", "º", "°"];
     let number = endings.iter().find_map(|ending| word.strip_suffix(ending));
     let number = number.unwrap_or(word);
     let is_short = number.len() <= 2 && number.bytes().all(|b| b.is_ascii_digit());
@@ -244,6 +264,11 @@ mod tests {
             ("the third quarter of 2022", "2022-07-01", "2022-10-01"),
             ("in autumn 2021", "2021-09-01", "2021-12-01"),
             ("in FY2023", "2023-01-01", "2024-01-01"),
+            ("on 14-May-2023", "2023-05-14", "2023-05-15"),
+            ("on 14-Oct-2023", "2023-10-14", "2023-10-15"),
+            ("in Sept-2023", "2023-09-01", "2023-10-01"),
+            ("le 1er mai 2023", "2023-05-01", "2023-05-02"),
+            ("mayo del 2023", "2023-05-01", "2023-06-01"),
             ("in 2023", "2023-01-01", "2024-01-01"),
         ] {
             let want = Some((begin.to_owned(), end.to_owned()));

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Combination, Kind, Period, QuestionPlan};
+use super::{AskedTime, Combination, Kind, Period, QuestionPlan, TimeOrder};
 
 /// What a question about related things or about a time was understood to ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -20,6 +20,10 @@ pub struct QuestionAsked {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub period: Option<AskedPeriod>,
+    /// The order by time that it asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub order: Option<TimeOrder>,
     /// How what it names is combined, unless things related to any of it answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -71,7 +75,21 @@ impl QuestionAsked {
             wanted: plan.wanted.clone(),
             through: plan.through.clone(),
             period: plan.period.map(AskedPeriod::from),
+            order: None,
             combination: CombinationAsked::of(plan.logic.combination),
+            not_understood: None,
+        }
+    }
+
+    /// A question that asks for a time or compares, given what it names.
+    pub fn of_time(time: AskedTime, names: Vec<NameAsked>) -> Self {
+        QuestionAsked {
+            names,
+            wanted: Vec::new(),
+            through: Vec::new(),
+            period: time.period.map(AskedPeriod::from),
+            order: time.order,
+            combination: None,
             not_understood: None,
         }
     }
@@ -83,6 +101,7 @@ impl QuestionAsked {
             wanted: Vec::new(),
             through: Vec::new(),
             period: None,
+            order: None,
             combination: None,
             not_understood: Some(word.to_owned()),
         }

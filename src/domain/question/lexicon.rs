@@ -198,7 +198,7 @@ struct Lexicon {
 static LEXICON: LazyLock<Lexicon> = LazyLock::new(Lexicon::read);
 
 /// The lists of a file: their names, each with its entries.
-fn sections(text: &'static str) -> Vec<(&'static str, Vec<&'static str>)> {
+pub(in crate::domain) fn sections(text: &'static str) -> Vec<(&'static str, Vec<&'static str>)> {
     let mut sections: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let header = line.strip_prefix('[').and_then(|line| line.strip_suffix(']'));
@@ -395,7 +395,7 @@ pub(super) fn country_of(demonym: &str) -> Option<&'static str> {
 }
 
 /// The number of a month.
-pub(super) fn month_of(word: &str) -> Option<u32> {
+pub(in crate::domain) fn month_of(word: &str) -> Option<u32> {
     LEXICON.months.get(word).copied()
 }
 

@@ -13,7 +13,7 @@ mod identifiers;
 mod intent;
 mod interpretation;
 mod kind;
-mod lexicon;
+pub(in crate::domain) mod lexicon;
 mod logic;
 mod model_reading;
 mod noun_pairs;
@@ -24,6 +24,8 @@ mod similarity;
 mod statement;
 #[cfg(test)]
 mod tests;
+mod time_order;
+mod time_words;
 mod verbs;
 pub mod walk;
 mod words;
@@ -46,6 +48,7 @@ pub use model_reading::ModelReading;
 pub use period::Period;
 pub use similarity::name_similarity;
 pub use statement::is_statement;
+pub use time_order::{AskedTime, StatedTimes, TimeOrder};
 use words::{KindMention, Word};
 
 /// Longest name, in words, and how many words of a question are looked at for names.

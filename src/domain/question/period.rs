@@ -2,12 +2,17 @@
 
 use std::ops::Range;
 
-use chrono::{DateTime, Days, Months, Utc};
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, TimeDelta, Utc};
 use serde::Serialize;
 
-use super::dates::{Date, begin_of, date_at, midnight};
-use super::lexicon::List;
+use super::dates::{Date, begin_of, date_at, day_of, midnight};
+use super::lexicon::{List, month_of};
+use super::time_words::TimeList::Same;
+use super::time_words::in_english;
 use super::words::{Word, words};
+
+/// English words that tell how a date is meant, and that other languages have words for.
+const BESIDE_DATES: &[&str] = &["before", "after", "since", "until", "of"];
 
 /// A stretch of time; a missing end is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -33,10 +38,11 @@ impl Period {
     pub fn is_stated_in(&self, text: &str) -> bool {
         let words = words(text);
         let dates = (0..words.len()).filter_map(|at| Some(date_at(&words, at)?.0));
-        let has = |date: Date| {
-            self.from.is_none_or(|from| date.end > from) && self.until.is_none_or(|until| date.begin < until)
-        };
-        dates.into_iter().any(has)
+        dates.into_iter().any(|date| self.overlaps(&date))
+    }
+
+    pub(super) fn overlaps(&self, date: &Date) -> bool {
+        self.from.is_none_or(|from| date.end > from) && self.until.is_none_or(|until| date.begin < until)
     }
 }
 
@@ -70,6 +76,14 @@ fn absolute_period(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(
         }
     }
     let (first, span) = dates.first()?;
+    if let Some((from, start)) = begin_before(words, first, span.start) {
+        let period = Period {
+            from: Some(from),
+            until: Some(first.end),
+            ..Period::default()
+        };
+        return Some((period, start..span.end));
+    }
     match dates.get(1) {
         Some((second, other)) if are_joined(words, span.end..other.start) => {
             let period = Period {
@@ -81,6 +95,32 @@ fn absolute_period(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(
         }
         Some(_) | None => Some(period_around(words, *first, span.clone())),
     }
+}
+
+/// The begin of a time whose first month or day stands before the date that ends it, and has the year of that: "between January
+/// and May 2023", "3 to 14 May 2023".
+fn begin_before(words: &[Word], end: &Date, start: usize) -> Option<(DateTime<Utc>, usize)> {
+    let text = |back: usize| {
+        let word = start.checked_sub(back).and_then(|at| words.get(at));
+        word.map_or("", |word| word.text.as_str())
+    };
+    let joins = matches!(text(1), "and" | "to" | "until" | "till" | "through") || Same("and").has(text(1));
+    if !joins {
+        return None;
+    }
+    let last = end.begin.date_naive();
+    let (month, day, back) = match (month_of(text(2)), day_of(text(2))) {
+        // "from 3 January to …"
+        (Some(month), _) => match day_of(text(3)) {
+            Some(day) => (month, day, 3),
+            None => (month, 1, 2),
+        },
+        (None, Some(day)) if end.end - end.begin == TimeDelta::days(1) => (last.month(), day, 2),
+        (None, _) => return None,
+    };
+    let year = last.year() - i32::from((month, day) > (last.month(), last.day()));
+    let first = NaiveDate::from_ymd_opt(year, month, day)?;
+    Some((midnight(first), start - back))
 }
 
 /// Whether nothing else lies between two dates: "from 2015 to 2017", "between June 2016 and the end of 2017".
@@ -95,7 +135,7 @@ fn period_around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Ran
         at.and_then(|at| words.get(at))
             .map_or("", |word| word.text.as_str())
     };
-    let before = |back: usize| text(span.start.checked_sub(back));
+    let before = |back: usize| in_english(text(span.start.checked_sub(back)), BESIDE_DATES);
     // "the year 2000", "the end of 2016"
     let mut back = 1;
     let mut at_end = false;

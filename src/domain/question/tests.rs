@@ -1,6 +1,7 @@
 mod description;
 mod logic;
 mod noun_pairs;
+mod times;
 mod two_steps;
 
 use chrono::TimeZone;

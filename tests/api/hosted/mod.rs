@@ -5,6 +5,7 @@ mod analyst;
 mod array_bodies;
 mod asked;
 mod asked_of_model;
+mod asked_times;
 mod attack;
 mod audit;
 mod audit_completeness;

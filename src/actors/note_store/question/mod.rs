@@ -31,7 +31,7 @@ pub(super) struct GraphQuestion {
 /// Words of a question, and the entities that they name.
 #[derive(Debug, Clone)]
 pub(super) struct NamedEntities {
-    words: Range<usize>,
+    pub(super) words: Range<usize>,
     pub(super) text: String,
     pub(super) entities: Vec<Slot>,
 }
@@ -157,7 +157,7 @@ impl MemoryGraph {
     }
 
     /// The entities whose names stand in a question; longer names first, and no word twice.
-    fn names_in(&self, reading: &Question) -> Vec<NamedEntities> {
+    pub(super) fn names_in(&self, reading: &Question) -> Vec<NamedEntities> {
         let mut named: Vec<NamedEntities> = Vec::new();
         for candidate in reading.candidates() {
             let is_taken = |other: &NamedEntities| {

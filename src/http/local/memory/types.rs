@@ -12,7 +12,7 @@ use crate::config::local::LocalSettings;
 use crate::domain::memory::note::{DEFAULT_DOMAIN, NoteStatus, context, truncate_chars};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::why::{InterpretedQuestion, NamedEntity, NoteWhy};
-use crate::domain::question::{AskedPeriod, CombinationAsked, Kind};
+use crate::domain::question::{AskedPeriod, CombinationAsked, Kind, TimeOrder};
 use crate::domain::why::MatchedBy;
 use crate::http::local::error::Issue;
 use crate::http::local::validate::{Fields, is_no_entry};
@@ -224,6 +224,10 @@ pub(super) struct NoteView<'a> {
     score: f32,
     /// What made it a result, the strongest if there are several.
     matched: MatchedBy,
+    /// The notes that it corrects or that correct it: a correction stands above what it corrects.
+    #[serde(skip_serializing_if = "<[Uuid]>::is_empty")]
+    #[schema(required = false)]
+    conflicts_with: &'a [Uuid],
     /// Why it was found; only with `explain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'a NoteWhy>,
@@ -244,6 +248,7 @@ impl<'a> From<&'a FoundNote> for NoteView<'a> {
             context: context(&note.content),
             score: found.score,
             matched: found.matched,
+            conflicts_with: &found.conflicts_with,
             why: found.why.as_ref(),
         }
     }
@@ -290,6 +295,10 @@ pub(super) struct QuestionView<'a> {
     /// The time that it asks for.
     #[schema(required)]
     period: Option<AskedPeriod>,
+    /// The order by time that it asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    order: Option<TimeOrder>,
     /// How what it names is combined, unless things related to any of it answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -303,12 +312,13 @@ pub(super) struct QuestionView<'a> {
 impl<'a> From<&'a InterpretedQuestion> for QuestionView<'a> {
     fn from(question: &'a InterpretedQuestion) -> Self {
         let plan = question.plan.as_ref();
-        let period = plan.and_then(|plan| plan.period);
+        let period = plan.and_then(|plan| plan.period).or(question.time.period);
         Self {
             names: &question.names,
             wanted: plan.map_or(&[], |plan| &plan.wanted),
             through: plan.map_or(&[], |plan| &plan.through),
             period: period.map(AskedPeriod::from),
+            order: question.time.order,
             combination: plan.and_then(|plan| CombinationAsked::of(plan.logic.combination)),
             not_understood: question.denial.as_deref(),
         }
