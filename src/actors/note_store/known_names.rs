@@ -1,6 +1,6 @@
 //! The names in a note that the memory knows already.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use parking_lot::RwLock;
@@ -28,7 +28,12 @@ impl<'g> NoteNames<'g> {
     pub(super) fn in_text(&self, text: &str) -> KnownNames {
         let mut known = KnownNames::default();
         let graph = self.graph.read();
+        let mut seen = HashSet::new();
         each_phrase_of(text, |phrase| {
+            if seen.contains(phrase) {
+                return;
+            }
+            seen.insert(phrase.to_owned());
             let key = canonical_key(phrase);
             for slot in graph.slots_with_key(&key) {
                 let thing = graph.entity_in(slot).and_then(thing_of);

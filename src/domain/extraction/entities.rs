@@ -1,5 +1,7 @@
 //! Turns hits into entities for staging: one per distinct thing, with its aliases, ids and pattern.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use super::dual_use::mark_with;
@@ -133,6 +135,11 @@ impl EntityOfHits for CountedEntity {
     fn begin(&mut self, text: &str, hit: &Mention) {
         if let Some(spelled) = own_spelling(hit.kind, hit.text(text)) {
             self.entity.name = spelled;
+        }
+        // As with an identifier that no memory knows: the words may be another thing's, too.
+        let identified = |thing: &&Arc<KnownThing>| thing.is_identified_by(hit.text(text));
+        if let Some(thing) = hit.known.first().filter(identified) {
+            self.entity.name.clone_from(&thing.value);
         }
         let quoted: String = hit.text(text).chars().take(QUOTED).collect();
         self.entity.reasoning = format!("rule {} matched {quoted:?}", hit.rule);

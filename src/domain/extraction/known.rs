@@ -81,6 +81,14 @@ impl KnownThing {
             .unwrap_or(&self.name)
     }
 
+    /// Whether this is its assigned identifier.
+    pub(super) fn is_identified_by(&self, written: &str) -> bool {
+        let id = canonical_name(&self.value);
+        let has_id = self.kind == EntityKind::Cve
+            || (self.kind == EntityKind::AttckTechnique && id != canonical_name(&self.name));
+        has_id && id == canonical_name(written)
+    }
+
     fn node_type(&self) -> NodeType {
         self.kind.node_type()
     }

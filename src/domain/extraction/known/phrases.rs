@@ -127,6 +127,11 @@ fn could_name(text: &str, phrase: &[Word]) -> bool {
                 phrase.len() <= MAX_LOWER && shapes().any(|shape| shape == Shape::Rare)
             }
             (Shape::Plain, Shape::Rare) => phrase.len() == 2,
+            // "gate-7b"
+            (Shape::Plain, Shape::Strong) => {
+                let gap = text.get(first.span.end..last.span.start).unwrap_or_default();
+                phrase.len() == 2 && !gap.contains(char::is_whitespace)
+            }
             (Shape::Plain, _) => false,
         },
     }

@@ -55,6 +55,7 @@ fn memory() -> Vec<Arc<KnownThing>> {
         thing(EntityKind::Tool, "Ropewalk", &["カーブベイン", "카브베인"]),
         thing(EntityKind::Vulnerability, "Brackenbleed", &[]),
         thing(EntityKind::Malware, "Kettle", &[]),
+        thing(EntityKind::Malware, "Gatehouse", &["Gate-7b"]),
         thing(EntityKind::Malware, "Main Module", &[]),
         Arc::new(technique),
     ]
@@ -69,6 +70,7 @@ fn known_names_are_found_as_texts_write_them() {
         ("CARBVANE again", "Carbvane"),
         ("Two Carbvanes were stopped.", "Carbvane"),
         ("The cv7b loader", "Carbvane"),
+        ("a host with gate-7b on it", "Gatehouse"),
         ("(Carbvane/CV-7b)", "Carbvane"),
         ("Carbvane-infected hosts", "Carbvane"),
         ("They blame Quillmoor\nSpider for it.", "Quillmoor Spider"),
@@ -146,6 +148,7 @@ fn an_entity_carries_what_the_memory_knows_of_it() {
     );
     let found = read("Technique T9917 was used (Sap Drain).", &memory()).entities;
     assert_eq!(found.len(), 1, "id and name are one technique");
+    assert_eq!(found[0].name, "T9917");
     assert_eq!(found[0].properties["external_ids"], serde_json::json!(["T9917"]));
 }
 
