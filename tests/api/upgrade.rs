@@ -54,7 +54,10 @@ async fn assert_hosted(client: &Client, before: &Value) {
     for (query, found) in before["searches"].as_object().unwrap() {
         // An earlier version returned what is merely like a value, too.
         let is_value = query.contains('.');
-        let path = format!("/api/recall/search?limit=20&min_score=0&q={}", query.replace(' ', "%20"));
+        let path = format!(
+            "/api/recall/search?limit=20&min_score=0&q={}",
+            query.replace(' ', "%20")
+        );
         let now = client.get(&path).await.expect(200).await;
         // The last write of the earlier version is found now, too.
         let all = ids(&now["results"], "id");
@@ -140,7 +143,13 @@ async fn assert_local(client: &Client, before: &Value) {
         let all = ids(&now["results"], "id");
         if query.contains('.') {
             // An earlier version returned what is merely like a value, too.
-            assert!(all.as_array().unwrap().iter().all(|id| found.as_array().unwrap().contains(id)), "{query}");
+            assert!(
+                all.as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|id| found.as_array().unwrap().contains(id)),
+                "{query}"
+            );
             assert_ne!(all, json!([]), "{query}");
         } else {
             assert_eq!(all, *found, "{query}");

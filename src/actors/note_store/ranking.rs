@@ -136,10 +136,18 @@ impl Ranking<'_> {
             .chain(&filters.identifiers)
             .map(String::as_str);
         let mut asked = self.graph.slots_named(names);
-        let entries = filters.identifiers.iter().filter_map(|id| Gazetteer::shared().resolve(id));
+        let entries = filters
+            .identifiers
+            .iter()
+            .filter_map(|id| Gazetteer::shared().resolve(id));
         for entry in entries {
             let known = self.graph.slots_named(entry.names());
-            asked.extend(known.into_iter().filter(|slot| !asked.contains(slot)).collect::<Vec<_>>());
+            asked.extend(
+                known
+                    .into_iter()
+                    .filter(|slot| !asked.contains(slot))
+                    .collect::<Vec<_>>(),
+            );
         }
         for phrase in phrases(question.text()) {
             for slot in self.graph.slots_named([phrase.as_str()]) {
