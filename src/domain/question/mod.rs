@@ -49,6 +49,7 @@ pub use period::Period;
 pub use similarity::name_similarity;
 pub use statement::is_statement;
 pub use time_order::{AskedTime, StatedTimes, TimeOrder};
+pub use words::is_function_word;
 use words::{KindMention, Word};
 
 /// Longest name, in words, and how many words of a question are looked at for names.

@@ -250,6 +250,6 @@ pub(super) fn owners(text: &str, words: &[Word], mention: &KindMention) -> Optio
 }
 
 /// Whether a word says nothing of its own, or only how a question is put.
-pub(super) fn is_function_word(word: &str) -> bool {
+pub fn is_function_word(word: &str) -> bool {
     List::FunctionWords.has(word)
 }

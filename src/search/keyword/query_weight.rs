@@ -6,10 +6,13 @@ use tantivy::query::Bm25Weight;
 use uuid::Uuid;
 
 use super::{Keywords, TextScope};
+use crate::domain::question::is_function_word;
 use crate::search::document::CompiledFilter;
 use crate::search::error::SearchError;
 use crate::search::query::votes::Voters;
 
+/// Number of nodes from which it tells how rare a word is.
+const MANY: u64 = 1_000;
 /// Most nodes that have a word whose holders are looked up: a more common word tells little.
 const FEW: u64 = 200;
 
@@ -62,6 +65,8 @@ impl Keywords<'_> {
         voters: Option<&Voters<'_>>,
     ) -> Result<QueryWeight, SearchError> {
         let nodes = self.table.nodes(self.groups).max(1);
+        // Among few nodes any word is rare, and one that is missing would weigh more than all that are there.
+        let many = nodes.max(MANY);
         let mut weight = QueryWeight {
             words: words.len(),
             nodes,
@@ -72,7 +77,10 @@ impl Keywords<'_> {
             for name in TextScope::Nodes.fields() {
                 found = found.max(self.nodes_with(*name, text, &self.places(*name, text)?)?);
             }
-            let word = Bm25Weight::for_one_term_without_explain(found.min(nodes), nodes, 1.0);
+            if is_function_word(text) {
+                continue;
+            }
+            let word = Bm25Weight::for_one_term_without_explain(found.min(many), many, 1.0);
             let most = word.boost_by(*times).max_score();
             weight.most += most;
             weight.known += if found > 0 { most } else { 0.0 };

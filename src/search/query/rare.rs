@@ -144,7 +144,8 @@ fn form(word: &str) -> WordForm {
         }
         (true | false, _) => {}
     }
-    let is_known = |piece: &str| tokenize(piece).iter().all(|token| is_ordinary(token));
+    let is_known =
+        |piece: &str| !text::lexicon::knows(piece) && tokenize(piece).iter().all(|token| is_ordinary(token));
     let pieces = word.split(|c: char| !c.is_alphanumeric());
     // Numbers alone are no code words.
     let mut words = pieces.filter(|piece| piece.chars().any(char::is_alphabetic));

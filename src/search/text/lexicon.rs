@@ -71,6 +71,11 @@ pub(super) fn english_of(word: &str) -> Option<&'static str> {
     beginning.copied().or_else(|| of_arabic(word))
 }
 
+/// Whether a word is one of another language that has English words here.
+pub(in crate::search) fn knows(word: &str) -> bool {
+    english_of(&fold(word)).is_some()
+}
+
 fn of_arabic(word: &str) -> Option<&'static str> {
     if !word.starts_with(|c: char| ('\u{600}'..='\u{6ff}').contains(&c)) {
         return None;
