@@ -87,7 +87,7 @@ pub(super) fn answer(
     }
     let mut found = match (asked.mode, asked.vector) {
         (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
-        (Mode::Vector, Some(vector)) => by_vector(vector, asked, keywords, table)?,
+        (Mode::Vector, Some(vector)) => by_vector(vector, asked, table),
         (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?,
         (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, table)?,
     };
@@ -95,12 +95,7 @@ pub(super) fn answer(
     Ok(found)
 }
 
-fn by_vector(
-    vector: &[i8],
-    asked: &Query<'_>,
-    keywords: &Keywords<'_>,
-    table: &Table,
-) -> Result<SearchResults, SearchError> {
+fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> SearchResults {
     let near = table.nearest(vector, asked.allowed, asked.limit);
     let hit = |(node_id, cosine): (Uuid, f32)| Hit {
         node_id,
@@ -111,12 +106,9 @@ fn by_vector(
     if asked.explain {
         found.reasons = reasons::of_meaning(&found.hits);
     }
+    // Whoever asks for meaning alone is given the cosines to judge by.
     found.floor = 0.0;
-    if asked.has_floor {
-        let words = keywords.weigh_terms(asked.text, &HashSet::new())?;
-        found.floor = floor::cosine_floor(&keywords.query_weight(&words, asked.allowed, None)?);
-    }
-    Ok(found)
+    found
 }
 
 fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<SearchResults, SearchError> {

@@ -34,11 +34,6 @@ const MANY_NODES: f32 = 1_000.0;
 /// The part of the words that stands in an answer if meaning is not asked.
 const WORDS_ALONE: f32 = 0.25;
 
-/// The lowest cosine of a likely answer to a query that is searched for by meaning alone.
-pub(super) fn cosine_floor(query: &QueryWeight) -> f32 {
-    (1.0 - KNOWN * known_part(query)) / COSINE
-}
-
 /// The part of a query's words that is known, as far as it tells anything.
 fn known_part(query: &QueryWeight) -> f32 {
     let few = 1.0 - ((query.nodes as f32).ln_1p() / MANY_NODES.ln_1p()).min(1.0);

@@ -209,6 +209,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     edition => ".features.pii_detection", only_ours, "a capability of this program";
     // Notes.
     recall => ".results[].created_at", utc, "times are RFC 3339 in UTC";
+    |exchange| exchange.path == "/api/synthesize" => ".sources_count", numbers, "notes that are likely no answer are no sources";
     recall => ".results[].score", one_side, "each result tells how well it fits";
     recall => ".results[].matched", one_side, "each result tells what made it one";
     recall => ".results[].tier", in_small_letters, "the contract has tiers in small letters";
