@@ -8,6 +8,7 @@ import { badge, button, choice, download, joined, tlp } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 import { understood } from "../lib/why.js";
 import { choicesFilter, leastFilter, periodFilters, textFilter } from "../views/filters.js";
+import { likeness } from "../views/search.js";
 import { who } from "./session.js";
 
 /** Most characters of a description that a card shows. */
@@ -56,13 +57,15 @@ export function hostedSource(api) {
   };
 }
 
-function controls({ params }) {
+function controls(at) {
+  const { params } = at;
   const limit = el("input.few", {
     type: "number", min: 1, max: 100, required: true, value: params.get("limit") || DEFAULT_LIMIT,
   });
   const rejected = choice([["", "Active"], ["true", "Active and rejected"]], params.get("include_rejected") ?? "");
   return [
     { name: "limit", label: "Nodes", input: limit, initial: DEFAULT_LIMIT },
+    likeness(at, ["blended", "structured"]),
     ...(REVIEWERS.has(who()?.user?.role)
       ? [{ name: "include_rejected", label: "Status", input: rejected, initial: "" }] : []),
   ];

@@ -7,6 +7,7 @@ import { tierBadge } from "../lib/result.js";
 import { emptiness, linkTo } from "../lib/shell.js";
 import { understood } from "../lib/why.js";
 import { periodFilters } from "../views/filters.js";
+import { likeness } from "../views/search.js";
 import { domainsOf, rememberForm } from "./remember.js";
 
 const FORMATS = [
@@ -51,6 +52,7 @@ function controls(api, at) {
     { name: "format", label: "Format", input: format, modes: ["synthesize"], initial: FORMATS[0][0] },
     { name: "domain", label: "Domain", input: domain, modes: ["recall"], initial: "", refresh },
     { name: "k", label: "Notes", input: k, initial: DEFAULT_K },
+    likeness(at, ["recall"]),
   ];
 }
 
@@ -66,8 +68,9 @@ function offerDomains(api, select, chosen = select.value) {
   }, () => {});
 }
 
-async function recalled(api, { q, k, domain, since, until }, signal) {
-  const filters = Object.entries({ domain, since, until }).filter(([, value]) => value);
+async function recalled(api, { q, k, domain, since, until, min_score: least }, signal) {
+  const filters = Object.entries({ domain, since, until, min_score: least && Number(least) })
+    .filter(([, value]) => value || value === 0);
   const asked = { query: q, k: Number(k), explain: true, ...Object.fromEntries(filters) };
   const { results, latency_ms: latency, question } = await api.recall(asked, { signal });
   return {

@@ -4,7 +4,7 @@ import { el, fill, uniqueId } from "../lib/dom.js";
 import { count } from "../lib/format.js";
 import { isAbort } from "../lib/client.js";
 import { wordsOf } from "../lib/marks.js";
-import { button, field } from "../lib/parts.js";
+import { button, choice, field } from "../lib/parts.js";
 import { card, isReasoned } from "../lib/result.js";
 import { emptiness, failure } from "../lib/shell.js";
 import { filterPanel } from "./filters.js";
@@ -48,6 +48,7 @@ const MEMO_MS = 60_000;
 /** How long it is shown again to someone who comes back. */
 const RETURN_MS = 15 * MEMO_MS;
 const MOST_MEMOS = 10;
+const LIKENESS = "min_score";
 /** How long another choice may itself be changed before it is asked for. */
 const CHANGE_MS = 400;
 
@@ -177,6 +178,14 @@ function questionForm(source, at) {
     question,
     filters,
     unfold,
+    /** Asks again for whatever is nearest; absent where that is asked already. */
+    get widen() {
+      const { input } = active().find((control) => control.name === LIKENESS) ?? {};
+      return input?.value === "" && (() => {
+        input.value = "0";
+        element.requestSubmit();
+      });
+    },
     refresh: () => { for (const control of controls) control.refresh?.(); },
     asked: () => ({
       q: question.value.trim(), mode: modes.value(),
@@ -238,8 +247,15 @@ function showAnswer(answer, asked, { at, form, summary, body }) {
     facetBar(answer, at.params, narrow),
     answer.results.length > 0
       ? el("section", { "aria-label": "Results" }, el("h2.unseen", {}, "Results"), list)
-      : [answer.none, answer.none && filtered(form.filters)]);
+      : [answer.none, answer.none && filtered(form.filters), answer.none && form.widen && el("p.row", {},
+        button("Show the nearest", form.widen))]);
 }
+
+/** Whether a search shows what is likely an answer, or whatever is nearest. */
+export const likeness = ({ params }, modes) => {
+  const input = choice([["", "Likely answers"], ["0", "Anything near"]], params.get(LIKENESS) ?? "");
+  return { name: LIKENESS, label: "Show", input, modes, initial: "" };
+};
 
 /** Says that filters may be why nothing was found. */
 function filtered(filters) {

@@ -363,6 +363,12 @@ pub(super) fn kind_noun(words: &str) -> Option<&'static KindNoun> {
     LEXICON.nouns.get(words)
 }
 
+/// The words that name kinds of things, in lower case: "vulnerability", "actors", both of "attack pattern".
+pub fn kind_words() -> impl Iterator<Item = &'static str> {
+    let nouns = LEXICON.nouns.keys().flat_map(|noun| noun.split(' '));
+    nouns.chain(LEXICON.types.keys().copied())
+}
+
 /// The kinds that a word means without being their noun: "families".
 pub(super) fn plural_kinds(word: &str) -> Option<&'static [Kind]> {
     LEXICON.plurals.get(word).map(Vec::as_slice)

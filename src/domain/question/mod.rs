@@ -43,6 +43,7 @@ pub use identifiers::AskedIdentifier;
 pub use intent::Intent;
 pub use interpretation::{AskedPeriod, CombinationAsked, NameAsked, QuestionAsked};
 pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
+pub use lexicon::kind_words;
 pub use logic::{Combination, Logic, Role};
 pub use model_reading::ModelReading;
 pub use period::Period;

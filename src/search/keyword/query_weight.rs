@@ -10,6 +10,7 @@ use crate::domain::question::is_function_word;
 use crate::search::document::CompiledFilter;
 use crate::search::error::SearchError;
 use crate::search::query::votes::Voters;
+use crate::search::text::vocabulary::names_kind;
 
 /// Number of nodes from which it tells how rare a word is.
 const MANY: u64 = 1_000;
@@ -23,8 +24,11 @@ pub(in crate::search) struct QueryWeight {
     pub(in crate::search) words: usize,
     /// In a text that has each of them any number of times.
     pub(in crate::search) most: f32,
-    /// The part of that for the words that any node has.
+    /// The part of that for the words that any node has. A word that only names a kind of things, as "vulnerability" does, counts
+    /// for neither where no node has it: texts tell what things are by their names.
     pub(in crate::search) known: f32,
+    /// Whether a word names a kind of things and stands in no node.
+    pub(in crate::search) asks_for_kind: bool,
     /// Number of nodes that the caller may see.
     pub(in crate::search) nodes: u64,
     /// What the words weigh that a node or passage has, as far as they are in few nodes. Unlike a keyword score it does not fall with
@@ -33,6 +37,14 @@ pub(in crate::search) struct QueryWeight {
 }
 
 impl QueryWeight {
+    /// The part of what the words say that any node has.
+    pub(in crate::search) fn known_share(&self) -> f32 {
+        if self.asks_for_kind && self.most == 0.0 {
+            return 1.0;
+        }
+        self.share(self.known)
+    }
+
     /// A weight as a part of what all words weigh, 0 to 1.
     pub(in crate::search) fn share(&self, weight: f32) -> f32 {
         (weight / self.most.max(f32::MIN_POSITIVE)).min(1.0)
@@ -78,6 +90,10 @@ impl Keywords<'_> {
                 found = found.max(self.nodes_with(*name, text, &self.places(*name, text)?)?);
             }
             if is_function_word(text) {
+                continue;
+            }
+            if found == 0 && names_kind(text) {
+                weight.asks_for_kind = true;
                 continue;
             }
             let word = Bm25Weight::for_one_term_without_explain(found.min(many), many, 1.0);

@@ -24,9 +24,9 @@ pub fn rank_part(score: f32) -> f32 {
 
 /// What the cosine, the words, and the part of the question's words that any node has, weigh together for an answer: 1.
 /// Fitted to the questions of `retrieval_quality` by logistic regression.
-const COSINE: f32 = 1.88;
-const WORDS: f32 = 0.29;
-const KNOWN: f32 = 0.79;
+const COSINE: f32 = 1.93;
+const WORDS: f32 = 0.3;
+const KNOWN: f32 = 0.81;
 /// That a word is unknown says little where there are few nodes: this part of the words counts as known at least, falling to
 /// none with so many nodes.
 const KNOWN_AMONG_FEW: f32 = 0.45;
@@ -37,7 +37,7 @@ const WORDS_ALONE: f32 = 0.25;
 /// The part of a query's words that is known, as far as it tells anything.
 fn known_part(query: &QueryWeight) -> f32 {
     let few = 1.0 - ((query.nodes as f32).ln_1p() / MANY_NODES.ln_1p()).min(1.0);
-    query.share(query.known).max(KNOWN_AMONG_FEW * few)
+    query.known_share().max(KNOWN_AMONG_FEW * few)
 }
 
 /// What speaks for a candidate, whatever others there are.

@@ -1,6 +1,6 @@
 //! Words that are no code words: the vocabulary of the built-in model, and the usual words of reports.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
 use serde::Deserialize;
@@ -8,6 +8,7 @@ use serde::de::IgnoredAny;
 
 use super::analyzer::tokenize;
 use super::fnv1a;
+use crate::domain::question::kind_words;
 use crate::search::vectors::embed::TOKENIZER;
 
 /// Words of reports that the model knows only in pieces.
@@ -53,6 +54,14 @@ static STEMS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     stems.dedup();
     stems
 });
+
+/// The tokens of the words that name kinds of things.
+static KINDS: LazyLock<HashSet<String>> = LazyLock::new(|| kind_words().flat_map(tokenize).collect());
+
+/// Whether a token of the analyser is that of a word that names a kind of things, as "vulnerability" does.
+pub(in crate::search) fn names_kind(token: &str) -> bool {
+    KINDS.contains(token)
+}
 
 /// Whether a word is one of the commonest of another language.
 pub(in crate::search) fn is_foreign(word: &str) -> bool {

@@ -257,12 +257,17 @@ describe("a memory with notes", () => {
   );
 
   test(
-    "says that nothing but the meaning is near, and knows names however they are written",
+    "shows what is nearest to the unknown only on demand, and knows names however they are written",
     at(async (visit) => {
       const page = await visit.open("/#/search", "Search");
       const warning = page.getByText("These are the nearest in meaning.");
       await ask(page, "xyzzyqwert");
+      await shows(page, "No note fits.");
+      await page.getByRole("button", { name: "Show the nearest" }).click();
       await warning.waitFor();
+      assert.match(page.url(), /min_score=0/);
+      await page.getByLabel("Show", { exact: true }).selectOption("");
+      await shows(page, "No note fits.");
       await ask(page, "What does APT 28 use?");
       await shows(page, "the name apt28");
       assert.equal(await warning.count(), 0);
