@@ -380,6 +380,9 @@ pub(super) trait RowFilter: Sync {
     /// Whether rows of this class may be returned at all.
     fn class(&self, class: u8) -> bool;
 
+    /// Whether the caller may see rows of this class, wanted or not.
+    fn sees(&self, class: u8) -> bool;
+
     /// The strictest marking that the caller may see.
     fn highest_tlp(&self) -> Tlp;
 
@@ -439,11 +442,6 @@ impl CompiledFilter {
         self.widest.as_deref()
     }
 
-    /// Whether the caller may see nodes of this class, wanted or not.
-    pub(super) fn sees(&self, class: u8) -> bool {
-        self.visible.allows(class)
-    }
-
     /// The groups of nodes that the caller may see, wanted or not. Type 0 is as good as any.
     pub(super) fn groups(&self) -> VisibleGroups {
         VisibleGroups::of(|group| u8::try_from(group).is_ok_and(|class| self.visible.allows(class)))
@@ -460,6 +458,11 @@ impl RowFilter for CompiledFilter {
     #[inline]
     fn class(&self, class: u8) -> bool {
         self.mask.allows(class)
+    }
+
+    #[inline]
+    fn sees(&self, class: u8) -> bool {
+        self.visible.allows(class)
     }
 
     fn highest_tlp(&self) -> Tlp {

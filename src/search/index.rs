@@ -373,6 +373,11 @@ impl WorkspaceIndex {
         self.table().count(&CompiledFilter::of(filter))
     }
 
+    /// The nodes that the filter accepts by type, status and marking, in no order.
+    pub fn nodes(&self, filter: &Filter) -> Vec<Uuid> {
+        self.table().ids_of(&CompiledFilter::of(filter))
+    }
+
     /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

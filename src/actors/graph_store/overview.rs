@@ -13,7 +13,6 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::detail::NodeLink;
 use crate::domain::error::DomainError;
-use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{KgNode, NodeType};
 use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
@@ -61,20 +60,7 @@ impl Work for ReadOverview {
         let store = &core.graph.store;
         let index = core.graph.index_of(ws).await?;
         let all = Filter::up_to(clearance.highest());
-        let few = TYPES.into_iter().find(|types| {
-            let filter = Filter {
-                node_types: Some(types.to_vec()),
-                ..all.clone()
-            };
-            index.count(&filter) <= AMONG
-        });
-        let any = Narrowing::default();
-        let among = match few {
-            Some(types) => store.nodes_of_type(ws, shown, (types, &any), AMONG).await?,
-            None => Vec::new(),
-        };
-        let ids: Vec<Uuid> = among.into_iter().map(|node| node.id).collect();
-        let (best, links) = blocking(move || Ok(best_connected(&index, &all, ids, limit))).await?;
+        let (best, links) = blocking(move || Ok(best_connected(&index, &all, limit))).await?;
         let stored = store.nodes_by_id(ws, &best, shown.0, shown.1).await?;
         let mut stored: HashMap<Uuid, KgNode> = stored
             .into_iter()
@@ -90,13 +76,16 @@ impl Work for ReadOverview {
     }
 }
 
-/// The best connected of these nodes, and the relationships among them, as far as the filter lets them be seen.
-fn best_connected(
-    index: &WorkspaceIndex,
-    seen: &Filter,
-    mut nodes: Vec<Uuid>,
-    limit: usize,
-) -> (Vec<Uuid>, Vec<Uuid>) {
+/// The best connected of the nodes that the filter accepts, and the relationships among them; none if there are too many to
+/// compare.
+fn best_connected(index: &WorkspaceIndex, seen: &Filter, limit: usize) -> (Vec<Uuid>, Vec<Uuid>) {
+    let of_types = |types: &[NodeType]| Filter {
+        node_types: Some(types.to_vec()),
+        ..seen.clone()
+    };
+    let mut filters = TYPES.into_iter().map(of_types);
+    let few = filters.find(|filter| index.count(filter) <= AMONG);
+    let mut nodes = few.map(|filter| index.nodes(&filter)).unwrap_or_default();
     let codes: Vec<u8> = (0..=u8::MAX).collect();
     let along = StepFilter {
         codes: &codes,

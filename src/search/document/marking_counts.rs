@@ -87,7 +87,7 @@ mod tests {
     use super::*;
     use crate::domain::node::{NodeStatus, NodeType};
     use crate::domain::tlp::Tlp;
-    use crate::search::document::{CompiledFilter, Filter, GONE, class_of, class_of_passage};
+    use crate::search::document::{CompiledFilter, Filter, GONE, RowFilter, class_of, class_of_passage};
 
     #[test]
     fn a_count_is_seen_by_whoever_sees_what_is_counted() {

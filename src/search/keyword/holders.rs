@@ -48,7 +48,7 @@ impl Keywords<'_> {
                     if rows.shows(doc, allowed) && !add(rows.segment.node(doc)) {
                         return Ok(None);
                     }
-                    left -= usize::from(allowed.class(rows.segment.class(doc)));
+                    left -= usize::from(allowed.sees(rows.segment.class(doc)));
                     doc = docs.advance();
                 }
             }

@@ -43,6 +43,10 @@ impl RowFilter for Voters<'_> {
         self.allowed.passage(class)
     }
 
+    fn sees(&self, class: u8) -> bool {
+        self.class(class)
+    }
+
     fn highest_tlp(&self) -> Tlp {
         self.allowed.highest_tlp()
     }

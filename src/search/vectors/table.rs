@@ -201,6 +201,13 @@ impl Table {
         allowed.map(|(_, count)| count).sum()
     }
 
+    /// The nodes or passages whose classes are allowed, with vectors or without, in no order.
+    pub(in crate::search) fn ids_of(&self, allowed: &impl RowFilter) -> Vec<Uuid> {
+        let rows = self.nodes.iter().map(|row| *row as usize);
+        let allowed = rows.filter(|row| self.rows.class(*row).is_some_and(|class| allowed.class(class)));
+        allowed.filter_map(|row| self.rows.node(row)).collect()
+    }
+
     /// Number of nodes in these groups.
     pub(in crate::search) fn nodes(&self, groups: VisibleGroups) -> u64 {
         let mut nodes = MarkingCounts::default();
