@@ -40,8 +40,6 @@ const COMMIT: usize = 1 << 20;
 const ITEMS: u32 = 100;
 const MAX_PAGE: u32 = 1000;
 const BATCHES: u32 = 50;
-/// Largest offset: the engine skips the preceding rows one by one.
-const MAX_OFFSET: u32 = 1_000_000;
 
 #[derive(Deserialize)]
 struct BatchBody {
@@ -265,7 +263,7 @@ async fn list(
         feed: params.uuid("feed")?,
         status: params.parse_value("status")?,
         limit: params.number("limit", BATCHES, 1, MAX_PAGE)?,
-        offset: params.number("offset", 0, 0, MAX_OFFSET)?,
+        offset: params.offset()?,
     };
     let batches = state.puller.call(message).await?;
     let count = batches.len();

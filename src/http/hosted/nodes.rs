@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 
 use super::error::HostedError;
 use super::guard::{Guarded, RecallRead};
@@ -15,15 +15,27 @@ use crate::domain::node::KgNode;
 use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
 use crate::http::AppState;
-use crate::store::Page;
 
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1000;
 /// Nodes of an overview of the graph.
 const DEFAULT_NODES: u32 = 40;
 const MAX_NODES: u32 = 200;
-/// Largest offset: the engine skips the preceding rows one by one.
-const MAX_OFFSET: u32 = 1_000_000;
+
+/// What of a node is shown, for the description of the API.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "only describes parameters")]
+struct NodeParams {
+    /// Most relationships; 100 if absent.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<u32>,
+    /// Relationships to skip; 0 if absent.
+    #[param(minimum = 0, maximum = 1000000)]
+    offset: Option<u32>,
+    /// Whether to show what was rejected; only for administrators and analysts.
+    include_rejected: Option<bool>,
+}
 
 #[derive(Serialize, ToSchema)]
 struct NodeAnswer {
@@ -98,19 +110,7 @@ async fn graph(
     get, path = "/api/nodes/{id}", tag = "Recall",
     params(
         ("id" = Uuid, Path, description = "Id of the node."),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most relationships; 100 if absent."),
-        (
-            "offset" = Option<u32>,
-            Query,
-            minimum = 0,
-            maximum = 1000000,
-            description = "Relationships to skip; 0 if absent.",
-        ),
-        (
-            "include_rejected" = Option<bool>,
-            Query,
-            description = "Whether to show what was rejected; only for administrators and analysts.",
-        ),
+        NodeParams,
     ),
     responses(
         (
@@ -142,19 +142,7 @@ async fn node(
             description = "Id of the object; the case of its UUID does not count.",
             example = "malware--31b940d4-6f77-4a6a-9026-81c1046b8f47",
         ),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most relationships; 100 if absent."),
-        (
-            "offset" = Option<u32>,
-            Query,
-            minimum = 0,
-            maximum = 1000000,
-            description = "Relationships to skip; 0 if absent.",
-        ),
-        (
-            "include_rejected" = Option<bool>,
-            Query,
-            description = "Whether to show what was rejected; only for administrators and analysts.",
-        ),
+        NodeParams,
     ),
     responses(
         (
@@ -185,10 +173,7 @@ async fn node_response(
 ) -> Result<HttpResponse, HostedError> {
     let message = ReadNode {
         include_rejected: params.flag("include_rejected", false)?,
-        page: Page {
-            limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)?,
-            offset: params.number("offset", 0, 0, MAX_OFFSET)?,
-        },
+        page: params.page(DEFAULT_LIMIT, MAX_LIMIT)?,
         node,
         by,
     };

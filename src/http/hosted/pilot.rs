@@ -15,8 +15,6 @@ use crate::http::AppState;
 use crate::http::body::{self, Body, field, optional};
 
 const BODY_LIMIT: usize = 16 * 1024;
-/// Largest offset: skipping rows is slow.
-const MAX_OFFSET: u32 = 1_000_000;
 
 #[derive(Deserialize, ToSchema)]
 struct PilotBody {
@@ -115,7 +113,7 @@ async fn list(
     let message = ListPilotRequests {
         by: caller.by,
         limit: params.number("limit", 100, 1, 1000)?,
-        offset: params.number("offset", 0, 0, MAX_OFFSET)?,
+        offset: params.offset()?,
     };
     let pilot_requests = state.notifier.call(message).await?;
     Ok(HttpResponse::Ok().json(PilotRequestsAnswer {

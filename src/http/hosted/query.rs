@@ -11,6 +11,10 @@ use super::openapi::PARAMETERS;
 use crate::domain::error::DomainError;
 use crate::domain::moment::{DayBound, moment};
 use crate::http::query::{BadQuery, pairs, shown_name, truth};
+use crate::store::Page;
+
+/// Largest number of rows to skip: the engine skips them one by one.
+const MAX_OFFSET: u32 = 1_000_000;
 
 /// The query parameters of one request.
 #[derive(Debug)]
@@ -112,6 +116,19 @@ impl Params {
             share.ok_or_else(|| DomainError::invalid(name, "must be a number from 0 to 1"))
         };
         self.0.get(name).map(parse).transpose()
+    }
+
+    /// A page of a list: `limit`, from 1 to `most` or `default`, and `offset`.
+    pub fn page(&self, default: u32, most: u32) -> Result<Page, DomainError> {
+        Ok(Page {
+            limit: self.number("limit", default, 1, most)?,
+            offset: self.offset()?,
+        })
+    }
+
+    /// The number of rows to skip.
+    pub fn offset(&self) -> Result<u32, DomainError> {
+        self.number("offset", 0, 0, MAX_OFFSET)
     }
 
     /// A truth value, or `default` if absent.

@@ -23,15 +23,12 @@ use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::stix::export::ExportedBundle;
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
-use crate::store::Page;
 
 /// Media type of an exported bundle.
 const STIX_JSON: &str = "application/stix+json;version=2.1";
 /// Results by default, and at most.
 pub(super) const DEFAULT_LIMIT: u32 = 20;
 pub(super) const MAX_LIMIT: u32 = 100;
-/// Largest offset: the engine skips the preceding rows one by one.
-const MAX_OFFSET: u32 = 1_000_000;
 /// Longest query, in characters.
 const MAX_QUERY: usize = 4000;
 
@@ -179,7 +176,7 @@ async fn search(
             Query,
             minimum = 0,
             maximum = 1,
-            description = "Lowest score of a result. If absent, what is likely no answer is left out; with 0, nothing is.",
+            description = "Lowest score of a result, which is its cosine; 0 if absent.",
         ),
         ("explain" = Option<bool>, Query, description = "Whether to say why each result was found."),
     ),
@@ -242,10 +239,7 @@ async fn sessions(
     let params = Params::of(&request)?;
     let message = ListSessions {
         by: caller.by,
-        page: Page {
-            limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)?,
-            offset: params.number("offset", 0, 0, MAX_OFFSET)?,
-        },
+        page: params.page(DEFAULT_LIMIT, MAX_LIMIT)?,
     };
     let sessions = state.graph.call(message).await?;
     let count = sessions.len();

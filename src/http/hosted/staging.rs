@@ -22,15 +22,13 @@ use crate::domain::staging::{
 use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::AppState;
 use crate::http::body::{self, Body};
-use crate::store::{Decision, Page};
+use crate::store::Decision;
 
 /// Largest body of a decision or commit, in bytes.
 const DECISION_LIMIT: usize = 64 * 1024;
 /// Batches on a page by default, and at most.
 const BATCHES: u32 = 50;
 const MAX_BATCHES: u32 = 200;
-/// Largest offset: the engine skips the preceding rows one by one.
-const MAX_OFFSET: u32 = 1_000_000;
 
 #[derive(Deserialize, ToSchema)]
 #[schema(as = Preview)]
@@ -251,10 +249,7 @@ async fn list(
     let message = ListBatches {
         by: caller.by,
         status: params.parse_value("status")?,
-        page: Page {
-            limit: params.number("limit", BATCHES, 1, MAX_BATCHES)?,
-            offset: params.number("offset", 0, 0, MAX_OFFSET)?,
-        },
+        page: params.page(BATCHES, MAX_BATCHES)?,
     };
     let batches = state.staging.call(message).await?;
     let count = batches.len();
