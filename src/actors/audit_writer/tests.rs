@@ -13,6 +13,7 @@ use crate::actors::roster::Roster;
 use crate::clock;
 use crate::config::ActorSettings;
 use crate::domain::audit::{ChainLink, Outcome};
+use crate::store::AuditFilter;
 use crate::store::tests::fresh;
 
 const SETTINGS: ActorSettings = ActorSettings {

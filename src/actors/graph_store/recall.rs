@@ -153,7 +153,7 @@ pub struct RecallSemantic {
     pub narrowing: Narrowing,
     /// Whether to say why each result was found.
     pub explain: bool,
-    /// The lowest score of a result; what is likely an answer if absent.
+    /// The lowest score of a result; 0 if absent.
     pub min_score: Option<f32>,
 }
 

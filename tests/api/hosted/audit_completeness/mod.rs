@@ -3,6 +3,7 @@
 //! Audited are sign-ins and their failures, every search, export and denied export, every ingest, staging change, commit,
 //! feed and batch, administrative change, audit export, and pilot request. Nothing else is.
 
+mod administration;
 mod steps;
 
 use std::collections::BTreeSet;
@@ -111,7 +112,7 @@ fn every_route_leaves_what_the_list_says() {
         steps::staging(&mut log, &viewer).await;
         steps::recall(&mut log, &key).await;
         steps::threat_feeds(&mut log, &viewer).await;
-        steps::administration(&mut log, &viewer).await;
+        administration::administration(&mut log, &viewer).await;
         steps::silent(&mut log, &viewer).await;
 
         let named = log
