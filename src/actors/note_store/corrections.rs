@@ -2,6 +2,7 @@
 
 use super::FoundNote;
 use crate::domain::memory::correction::Claim;
+use crate::search::tokenize;
 
 /// Notes beyond those asked for that are looked at: the correction of a note that is found is found, too.
 pub(super) const BEYOND: usize = 10;
@@ -9,8 +10,9 @@ pub(super) const BEYOND: usize = 10;
 const COMPARED: usize = 100;
 
 /// Puts corrections directly above what they correct, and marks both. If the question is about the present, newer notes
-/// on the same come first, too, without a mark.
-pub(super) fn put_corrections_first(notes: &mut Vec<FoundNote>, is_about_present: bool) {
+/// on the same come first, too, without a mark. Nothing is put above a note with an exact rare word of the question, one of
+/// `rare`, unless it has the word, too.
+pub(super) fn put_corrections_first(notes: &mut Vec<FoundNote>, is_about_present: bool, rare: &[String]) {
     let read = |found: &FoundNote| Claim::read(&found.note.content, found.note.created_at);
     let claims: Vec<Claim> = notes.iter().take(COMPARED).map(read).collect();
     if !is_about_present && !claims.iter().any(|claim| claim.corrects) {
@@ -32,7 +34,12 @@ pub(super) fn put_corrections_first(notes: &mut Vec<FoundNote>, is_about_present
             }
             let names = shared_names(own, others);
             let is_pair = claim.is_correction_of(other, &names);
-            if is_pair || (is_about_present && claim.is_newer_on_the_same(other, &names)) {
+            let is_newer = is_pair || (is_about_present && claim.is_newer_on_the_same(other, &names));
+            if is_newer
+                && rare
+                    .iter()
+                    .all(|word| has_word(own, word) || !has_word(others, word))
+            {
                 moves.push((place, other_place));
             }
             if is_pair {
@@ -48,6 +55,12 @@ pub(super) fn put_corrections_first(notes: &mut Vec<FoundNote>, is_about_present
         }
     }
     lift(notes, &moves);
+}
+
+/// Whether a note has a word whole; the first token of a word is all of it.
+fn has_word(found: &FoundNote, word: &str) -> bool {
+    let whole = tokenize(word).into_iter().next();
+    whole.is_some_and(|whole| tokenize(&found.note.content).contains(&whole))
 }
 
 /// The values of the entities that both notes mention.

@@ -181,8 +181,8 @@ impl Ranking<'_> {
         asked.iter().map(entity).collect()
     }
 
-    /// Whether a question has a code word that is no name in the graph. An indicator is one although the graph has it.
-    pub(super) fn has_unknown_code_word(&self, query: &str, names: &[(String, Slot)]) -> bool {
+    /// The code words of a question that are no names in the graph. An indicator is one although the graph has it.
+    pub(super) fn unknown_code_words(&self, query: &str, names: &[(String, Slot)]) -> Vec<String> {
         let is_no_indicator = |slot: Slot| {
             let entity = self.graph.entity_in(slot);
             entity.is_some_and(|entity| !is_indicator(&entity.entity_type))
@@ -197,7 +197,8 @@ impl Ranking<'_> {
             names.iter().any(|name| name.contains(word))
         };
         let words = query.split_whitespace().take(WORDS);
-        words.filter(|word| !is_named(word)).any(is_code_word)
+        let unknown = words.filter(|word| !is_named(word) && is_code_word(word));
+        unknown.map(str::to_owned).collect()
     }
 
     /// Fuses the results of search and graph: the weighted scores are added and scaled back to 0 to 1. What the graph

@@ -59,13 +59,18 @@ impl NoteCore {
             scope: scope.clone(),
             now,
         };
-        let (intent, ranked, told) = blocking(move || search.run()).await?;
+        let Outcome {
+            intent,
+            ranked,
+            rare,
+            told,
+        } = blocking(move || search.run()).await?;
         let (told, reasons) = told.unzip();
         let hits = ranked.into_iter().map(|ranked| ranked.hit).collect();
         let mut notes = self.load_notes(memory, hits, reasons.unwrap_or_default()).await?;
         notes.retain(|found| scope.admits_stored(&found.note));
         if !question.is_statement() {
-            put_corrections_first(&mut notes, question.asks_about_present());
+            put_corrections_first(&mut notes, question.asks_about_present(), &rare);
         }
         notes.truncate(k);
         Ok(NotesFound {
@@ -200,12 +205,14 @@ struct NoteSearch {
     leading: LeadingNotes,
 }
 
-/// The intent of a question, the notes, and, if asked for, how it was understood and why each note was found.
-type Outcome = (
-    Intent,
-    Vec<RankedNote>,
-    Option<(InterpretedQuestion, Vec<NoteWhy>)>,
-);
+struct Outcome {
+    intent: Intent,
+    ranked: Vec<RankedNote>,
+    /// The exact rare words by which notes lead.
+    rare: Vec<String>,
+    /// If asked for, how the question was understood, and why each note was found.
+    told: Option<(InterpretedQuestion, Vec<NoteWhy>)>,
+}
 
 impl NoteSearch {
     fn run(self) -> Result<Outcome, DomainError> {
@@ -226,7 +233,12 @@ impl NoteSearch {
         let asked = ranking.entities_of(question);
         let names = graph.named_by(query, &asked, ranking.answered);
         let is_led = hits.first().is_some_and(|hit| hit.score >= LEADING_SCORE);
-        ranking.has_code_word = is_led && ranking.has_unknown_code_word(query, &names);
+        let rare = if is_led {
+            ranking.unknown_code_words(query, &names)
+        } else {
+            Vec::new()
+        };
+        ranking.has_code_word = !rare.is_empty();
         // The notes about a name lead where the text asks, or is hardly more than the name: a sentence that states something
         // is no question about the names in it.
         let near = if question.is_statement() {
@@ -245,7 +257,12 @@ impl NoteSearch {
                 question.time = self.leading.time;
                 (question, reasons)
             });
-        Ok((intent, ranked, told))
+        Ok(Outcome {
+            intent,
+            ranked,
+            rare,
+            told,
+        })
     }
 
     /// Whether the question consists of identifiers: only notes that have one of them are results.

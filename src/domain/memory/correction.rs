@@ -2,9 +2,11 @@
 //!
 //! Nothing is decided here about which text is true: the two are a pair that conflicts, and readers see both. A text corrects
 //! another if it has words of correction (`assets/memory/corrections.txt`), is not older, and says most of what a sentence of
-//! the other says, names that both mention aside.
+//! the other says, names that both mention aside. Sentences without such a name are often of one form ("It leaves the trace X
+//! behind"): they are about the same thing only if the codes in them are the same.
 
 use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::LazyLock;
 
 use chrono::{DateTime, Utc};
@@ -22,6 +24,8 @@ const STEM: usize = 5;
 const SHORTEST: usize = 3;
 /// Words that texts must share which mention nothing in common.
 const SHARED_WITHOUT_NAMES: usize = 3;
+/// Characters of the shortest code; shorter ones are numbers with a unit.
+const SHORTEST_CODE: usize = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -111,11 +115,46 @@ fn stems(text: &str) -> HashSet<String> {
     words(text).iter().filter_map(|word| stem(word)).collect()
 }
 
+/// The codes in a text (services, hosts, addresses, identifiers): words of letters and digits, or of joined pieces. Marks do
+/// not count, so that a defanged host is the same.
+fn codes(text: &str) -> HashSet<String> {
+    text.split_whitespace().filter_map(code).collect()
+}
+
+fn code(word: &str) -> Option<String> {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let has_letters = word.chars().any(char::is_alphabetic);
+    let is_joined = word.contains(['_', '\\', '@', '$']) || word.contains("[.]") || has_inner_dot(word);
+    let is_mixed = has_letters && word.contains(|c: char| c.is_ascii_digit());
+    let is_address = || word.replace(['[', ']'], "").parse::<IpAddr>().is_ok();
+    let is_code = is_mixed || (has_letters && is_joined) || is_address();
+    if !is_code {
+        return None;
+    }
+    let plain: String = word.chars().filter(|c| c.is_alphanumeric()).collect();
+    (plain.chars().count() >= SHORTEST_CODE).then(|| plain.to_lowercase())
+}
+
+/// Whether a point joins pieces of more than a letter, unlike those in "e.g".
+fn has_inner_dot(word: &str) -> bool {
+    let mut pieces = word.split('.');
+    word.contains('.') && pieces.all(|piece| piece.chars().count() > 1)
+}
+
+/// A sentence, as far as it can be compared with others.
+#[derive(Debug)]
+struct Sentence {
+    /// What it says.
+    stems: HashSet<String>,
+    codes: HashSet<String>,
+}
+
 /// What a text says, as far as it can be compared with others.
 #[derive(Debug)]
 pub struct Claim {
-    sentences: Vec<HashSet<String>>,
+    sentences: Vec<Sentence>,
     all: HashSet<String>,
+    codes: HashSet<String>,
     /// What the sentences with words of correction say, each with the one that follows.
     corrected: HashSet<String>,
     /// Whether it has words of correction.
@@ -131,22 +170,29 @@ impl Claim {
         let text = truncate_chars(text, READ);
         let ends = |c: char| matches!(c, '\n' | '!' | '?' | '。' | ';');
         let parts = text.split(ends).flat_map(|part| part.split(". "));
-        let parts: Vec<Vec<String>> = parts.map(words).filter(|words| !words.is_empty()).collect();
-        let sentences: Vec<HashSet<String>> = parts
+        let parts = parts.map(|part| (words(part), codes(part)));
+        let parts: Vec<(Vec<String>, HashSet<String>)> =
+            parts.filter(|(words, _)| !words.is_empty()).collect();
+        let sentences: Vec<Sentence> = parts
             .iter()
-            .map(|words| words.iter().filter_map(|word| stem(word)).collect())
+            .map(|(words, codes)| Sentence {
+                stems: words.iter().filter_map(|word| stem(word)).collect(),
+                codes: codes.clone(),
+            })
             .collect();
         let mut corrected = HashSet::new();
         let mut corrects = false;
-        for (place, words) in parts.iter().enumerate() {
+        for (place, (words, _)) in parts.iter().enumerate() {
             if has_correction(words, place == 0) {
                 corrects = true;
                 let said = sentences.iter().skip(place).take(2);
-                corrected.extend(said.flatten().cloned());
+                corrected.extend(said.flat_map(|sentence| &sentence.stems).cloned());
             }
         }
+        let all = sentences.iter().flat_map(|sentence| &sentence.stems);
         Claim {
-            all: sentences.iter().flatten().cloned().collect(),
+            all: all.cloned().collect(),
+            codes: codes(text),
             sentences,
             corrected,
             corrects,
@@ -158,7 +204,8 @@ impl Claim {
     /// Whether it corrects another text; `shared` are the names that both mention.
     pub fn is_correction_of(&self, other: &Claim, shared: &[&str]) -> bool {
         let is_later = self.is_later_than(other) || (!other.corrects && !other.is_later_than(self));
-        self.corrects && is_later && other.is_repeated_in(&self.corrected, shared, |share| share > 0.5)
+        let said = (&self.corrected, &self.codes);
+        self.corrects && is_later && other.is_repeated_in(said, shared, |share| share > 0.5)
     }
 
     /// Whether it tells of the same as an older text, as two notes on where somebody is.
@@ -166,8 +213,8 @@ impl Claim {
         let at_least_half = |share: f32| share >= 0.5;
         !shared.is_empty()
             && self.is_later_than(other)
-            && other.is_repeated_in(&self.all, shared, at_least_half)
-            && self.is_repeated_in(&other.all, shared, at_least_half)
+            && other.is_repeated_in((&self.all, &self.codes), shared, at_least_half)
+            && self.is_repeated_in((&other.all, &other.codes), shared, at_least_half)
     }
 
     /// By the times that both state, else by when they were written.
@@ -178,10 +225,10 @@ impl Claim {
         }
     }
 
-    /// Whether so large a share of what one of its sentences says is said there, too.
+    /// Whether so large a share of what one of its sentences says is said there, too, with these codes.
     fn is_repeated_in(
         &self,
-        said: &HashSet<String>,
+        (said, codes): (&HashSet<String>, &HashSet<String>),
         shared: &[&str],
         is_enough: impl Fn(f32) -> bool,
     ) -> bool {
@@ -192,8 +239,12 @@ impl Claim {
             1
         };
         self.sentences.iter().any(|sentence| {
-            let is_about = shared.is_empty() || sentence.iter().any(|word| names.contains(word));
-            let own = || sentence.iter().filter(|word| !names.contains(*word));
+            let is_about = if shared.is_empty() {
+                sentence.codes.is_subset(codes)
+            } else {
+                sentence.stems.iter().any(|word| names.contains(word))
+            };
+            let own = || sentence.stems.iter().filter(|word| !names.contains(*word));
             let repeated = own().filter(|word| said.contains(*word)).count();
             is_about && repeated >= least && is_enough(repeated as f32 / own().count() as f32)
         })
@@ -304,6 +355,42 @@ mod tests {
         ] {
             let (older, newer) = claims(older, newer);
             assert!(!newer.is_correction_of(&older, &["lathe-group"]), "{newer:?}");
+        }
+    }
+
+    #[test]
+    fn sentences_of_one_form_about_other_codes_are_not_corrected() {
+        let claims_of = |old: &str, new: &str| {
+            claims(
+                &format!("A botnet spread by mail. It leaves the trace {old} behind."),
+                &format!("Control by remote software instead of malware. It leaves the trace {new} behind."),
+            )
+        };
+        for (old, new) in [
+            ("svcqx17", "svcqx17b"),
+            ("q7-panel", "q7-panelb"),
+            ("updmngr_k9", "updmngr_k8"),
+            ("msdtcx.dll", "msdtcy.dll"),
+            ("\\\\pipe\\brnt", "\\\\pipe\\brnx"),
+            ("198.51.100.7", "198.51.100.9"),
+            ("2001:db8::7", "2001:db8::9"),
+            ("gate.lathe.example", "gate.gorse.example"),
+            ("CVE-2024-3094", "CVE-2024-3095"),
+        ] {
+            let (older, newer) = claims_of(old, new);
+            assert!(!newer.is_correction_of(&older, &[]), "{old} {new}");
+            let (older, newer) = claims_of(old, old);
+            assert!(newer.is_correction_of(&older, &[]), "{old}");
+        }
+        // Defanged, and without a code at all.
+        let (older, newer) = claims_of("gate.lathe.example", "gate[.]lathe[.]example");
+        assert!(newer.is_correction_of(&older, &[]));
+        for plain in [
+            "e.g. 3rd 2024-05-01",
+            "10.000 25.12.2023 24h",
+            "U.S. and/or well-known",
+        ] {
+            assert!(codes(plain).is_empty(), "{plain} {:?}", codes(plain));
         }
     }
 

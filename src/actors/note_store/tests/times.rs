@@ -255,3 +255,26 @@ fn corrections_stand_above_what_they_correct_and_both_are_marked() {
         }
     });
 }
+
+#[test]
+fn no_correction_stands_above_the_note_with_a_rare_word_of_the_question() {
+    run(async {
+        // Codes of the same form, and words that no vocabulary knows.
+        for rare in ["svcqx17", "updmngr_k9", "zusuzuze", "msdtcx.dll", "198.51.100.7"] {
+            let core = fresh(tuning()).await;
+            let held = format!("Botnet spread by mail attachments. It leaves the trace {rare} behind.");
+            let held = remember(&core, &held).await.note_id;
+            for other in ["kekemoru", "vxkwz44"] {
+                let other = format!(
+                    "Remote support software instead of malware: {other}. It leaves the trace {other} behind."
+                );
+                remember(&core, &other).await;
+            }
+            for question in [rare.to_owned(), format!("which malware leaves {rare} now")] {
+                let found = recalled(&core, &question, 5).await;
+                let first = found.notes.first().map(|found| found.note.id);
+                assert_eq!(first, Some(held), "{question}: {:?}", contents(&found));
+            }
+        }
+    });
+}
