@@ -20,7 +20,7 @@ use super::record::{RecordHead, WHOLE, evidence_of_rejected};
 use crate::domain::draft::{EvidenceDraft, JsonText, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::node::{NodeStatus, NodeType};
-use crate::domain::passage::{passage_of, readable_part};
+use crate::domain::passage::{passages_of, readable_part};
 use crate::domain::tlp::Tlp;
 
 /// Maximum length of a list produced by merging.
@@ -261,39 +261,37 @@ impl MergedNode {
             if !has_record {
                 merged.kept = evidence_of_rejected(&before, &[]);
             }
-            merged.remarks.extend(self.remark_of(&before));
+            merged.remarks.extend(self.remarks_of(&before));
             merged.is_news = true;
         } else {
             let before = (source == DraftSource::Same).then(|| self.content.description.clone());
             let absorbed = self.absorb(draft, source)?;
             // What it said before is still found, with the marking that its source gives it now.
-            let before = before.and_then(|text| self.remark_on(&text, self.content.tlp));
-            merged.remarks.extend(before);
+            let before = before.map(|text| self.remarks_on(&text, self.content.tlp));
+            merged.remarks.extend(before.into_iter().flatten());
             match absorbed {
                 Absorption::Changed => merged.is_news = true,
                 Absorption::Known => {}
                 Absorption::TooRestricted => merged.kept = evidence_of_rejected(draft, evidence),
             }
         }
-        merged.remarks.extend(self.remark_of(draft));
+        merged.remarks.extend(self.remarks_of(draft));
         Ok(merged)
     }
 
     /// What a draft says of the node, and the description does not.
-    pub fn remark_of(&self, draft: &NodeDraft) -> Option<Remark> {
-        self.remark_on(&draft.description, draft.tlp)
+    pub fn remarks_of(&self, draft: &NodeDraft) -> Vec<Remark> {
+        self.remarks_on(&draft.description, draft.tlp)
     }
 
-    fn remark_on(&self, text: &str, tlp: Tlp) -> Option<Remark> {
+    fn remarks_on(&self, text: &str, tlp: Tlp) -> Vec<Remark> {
         let description = &self.content.description;
         let known = readable_part(description);
         if text == description || known.contains(text.trim()) {
-            return None;
+            return Vec::new();
         }
-        Some(Remark {
-            tlp,
-            text: passage_of(text)?,
-        })
+        let remark = |text: String| Remark { tlp, text };
+        passages_of(text).into_iter().map(remark).collect()
     }
 
     /// Links an evidence record; returns the marking of an existing link.

@@ -15,7 +15,7 @@ use crate::domain::extraction::{Extractor, canonical_name, stated_relations};
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::or_default;
-use crate::domain::passage::passage_of;
+use crate::domain::passage::passages_of;
 use crate::domain::tlp::{Tlp, TlpInput};
 
 /// A report as sent; its JSON is the stored original.
@@ -148,6 +148,7 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
             merge_by_name,
         });
     }
+    let mut further = Vec::new();
     for ((place, block), &marking) in report.content_blocks.iter().enumerate().zip(&markings) {
         let confidence = block.confidence.map_or(defaults.confidence, Confidence::value);
         for text in [Some(&block.description), block.excerpt.as_ref()]
@@ -156,13 +157,17 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
         {
             add_stated_edges(text, marking, confidence, &mut drafts);
         }
-        let excerpt = block.excerpt.as_deref().and_then(passage_of);
-        drafts.passages.extend(excerpt.map(|text| PassageDraft {
+        let excerpt = block.excerpt.as_deref().map(passages_of).unwrap_or_default();
+        let mut excerpt = excerpt.into_iter().map(|text| PassageDraft {
             about: [place; 2],
             tlp: marking,
             text,
-        }));
+        });
+        drafts.passages.extend(excerpt.next());
+        further.extend(excerpt);
     }
+    // If room is short, each block has its beginning.
+    drafts.passages.extend(further);
     drafts
 }
 
@@ -247,6 +252,34 @@ mod tests {
             text: said.into(),
         };
         assert_eq!(passages, [expected]);
+    }
+
+    #[test]
+    fn a_long_excerpt_is_several_passages_behind_the_beginnings_of_all() {
+        let block = |name: &str, excerpt: String| ReportBlock {
+            entity_name: name.into(),
+            node_type: NodeType::Tool,
+            description: String::new(),
+            tlp: None,
+            source_url: None,
+            excerpt: Some(excerpt),
+            confidence: None,
+        };
+        let long = format!(
+            "{} The quorbic relay answered.",
+            "No result was told. ".repeat(400)
+        );
+        let report = report(vec![
+            block("A", long),
+            block("B", "It rewrote the ladder logic.".into()),
+        ]);
+        let passages = drafts_of(&report, DEFAULTS).passages;
+        let about: Vec<[usize; 2]> = passages.iter().map(|passage| passage.about).collect();
+        assert_eq!(about, [[0, 0], [1, 1], [0, 0], [0, 0], [0, 0], [0, 0]]);
+        let holders: Vec<usize> = (0..passages.len())
+            .filter(|at| passages[*at].text.contains("quorbic"))
+            .collect();
+        assert_eq!(holders, [5]);
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::domain::draft::{Drafts, PassageDraft};
-use crate::domain::passage::passage_of;
+use crate::domain::passage::passages_of;
 use crate::domain::tlp::Tlp;
 
 /// Maximum number of comments of one node beside its description.
 const MAX_COMMENTS: usize = 16;
+/// Maximum number of passages of a comment.
+const MAX_PASSAGES: usize = 8;
 
 /// The comments on each node so far, by its position among the drafts.
 #[derive(Debug, Default)]
@@ -18,7 +20,9 @@ pub(super) struct Comments {
 impl Comments {
     /// Adds a comment on these nodes, unless it is there already.
     pub(super) fn add(&mut self, drafts: &mut Drafts, nodes: &[usize], comment: Option<&str>, tlp: Tlp) {
-        let Some((comment, text)) = comment.and_then(|comment| Some((comment, passage_of(comment)?))) else {
+        let comment = comment.unwrap_or_default();
+        let texts = passages_of(comment);
+        let Some(first) = texts.first() else {
             return;
         };
         for node in nodes {
@@ -28,14 +32,17 @@ impl Comments {
                 continue;
             }
             let known = self.known.entry(*node).or_default();
-            if known.len() >= MAX_COMMENTS || !known.insert(text.clone()) {
+            if known.len() >= MAX_COMMENTS || !known.insert(first.clone()) {
                 continue;
             }
-            drafts.passages.push(PassageDraft {
+            let passage = |text: &String| PassageDraft {
                 about: [*node; 2],
                 tlp,
                 text: text.clone(),
-            });
+            };
+            drafts
+                .passages
+                .extend(texts.iter().take(MAX_PASSAGES).map(passage));
         }
     }
 }

@@ -227,9 +227,9 @@ impl DraftsTransaction<'_> {
             news |= linked.is_none_or(|tlp| tlp > self.write.highest && !attached);
         }
         if attached {
-            let remark = held.merged.remark_of(draft);
-            let passage = remark.map(|remark| PassageContent::of_remark(id, remark));
-            self.said.extend(passage);
+            let remarks = held.merged.remarks_of(draft).into_iter();
+            self.said
+                .extend(remarks.map(|remark| PassageContent::of_remark(id, remark)));
         } else {
             news |= self.merge(&mut held.merged, (id, seen), draft, source)?;
         }

@@ -13,7 +13,7 @@ use super::nodes::NodeWrites;
 use crate::domain::draft::{JsonText, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::graph::record::evidence_of_rejected;
-use crate::domain::passage::passage_of;
+use crate::domain::passage::passages_of;
 use crate::domain::stix::ingest::StixNode;
 use crate::domain::stix::properties::take_over;
 use crate::domain::tlp::Tlp;
@@ -95,22 +95,32 @@ impl Ingest<'_> {
         })
     }
 
-    /// Keeps the description that the object's replaces as a text about the node.
+    /// Keeps the description that the object's replaces as texts about the node.
     async fn keep_text(&mut self, old: &NodeRow, row: &NodeRow) -> Result<(), StoreError> {
-        let replaced = Some(&old.description).filter(|text| **text != row.description);
-        let Some(text) = replaced.and_then(|text| passage_of(text)) else {
+        if old.description == row.description {
             return Ok(());
+        }
+        let node = key(&old.id)?;
+        let passage = |(place, text): (usize, String)| {
+            let name = match place {
+                0 => format!("{node}\0before its object"),
+                _ => format!("{node}\0before its object\0{place}"),
+            };
+            PassageRow {
+                id: record("passage", self.ids.passage(&name)),
+                source: old.id.clone(),
+                target: old.id.clone(),
+                ws: self.ws,
+                tlp_rank: old.tlp_rank.max(row.tlp_rank),
+                text,
+                created_at: self.rows.now,
+            }
         };
-        let id = self.ids.passage(&format!("{}\0before its object", key(&old.id)?));
-        let passage = PassageRow {
-            id: record("passage", id),
-            source: old.id.clone(),
-            target: old.id.clone(),
-            ws: self.ws,
-            tlp_rank: old.tlp_rank.max(row.tlp_rank),
-            text,
-            created_at: self.rows.now,
-        };
-        self.graph.insert_passages(vec![passage]).await
+        let texts = passages_of(&old.description).into_iter().enumerate();
+        let passages: Vec<PassageRow> = texts.map(passage).collect();
+        if passages.is_empty() {
+            return Ok(());
+        }
+        self.graph.insert_passages(passages).await
     }
 }
