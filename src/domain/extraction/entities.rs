@@ -1,7 +1,5 @@
 //! Turns hits into entities for staging: one per distinct thing, with its aliases, ids and pattern.
 
-use std::sync::Arc;
-
 use serde_json::{Map, Value};
 
 use super::dual_use::mark_with;
@@ -137,9 +135,9 @@ impl EntityOfHits for CountedEntity {
             self.entity.name = spelled;
         }
         // As with an identifier that no memory knows: the words may be another thing's, too.
-        let identified = |thing: &&Arc<KnownThing>| thing.is_identified_by(hit.text(text));
-        if let Some(thing) = hit.known.first().filter(identified) {
-            self.entity.name.clone_from(&thing.value);
+        let known = hit.known.first();
+        if let Some(id) = known.and_then(|thing| thing.identifier(hit.text(text))) {
+            id.clone_into(&mut self.entity.name);
         }
         let quoted: String = hit.text(text).chars().take(QUOTED).collect();
         self.entity.reasoning = format!("rule {} matched {quoted:?}", hit.rule);

@@ -81,16 +81,33 @@ impl KnownThing {
             .unwrap_or(&self.name)
     }
 
-    /// Whether this is its assigned identifier.
-    pub(super) fn is_identified_by(&self, written: &str) -> bool {
-        let id = canonical_name(&self.value);
-        let has_id = self.kind == EntityKind::Cve
-            || (self.kind == EntityKind::AttckTechnique && id != canonical_name(&self.name));
-        has_id && id == canonical_name(written)
+    /// Its assigned identifier, if that is what is written. A technique of the memory's own may have a number that no
+    /// matrix has.
+    pub(super) fn identifier(&self, written: &str) -> Option<&str> {
+        let written = canonical_name(written);
+        let is_written = |id: &&str| canonical_name(id) == written;
+        let value = Some(self.value.as_str()).filter(is_written);
+        if self.kind == EntityKind::AttckTechnique {
+            let other = value.filter(|id| canonical_name(id) != canonical_name(&self.name));
+            let numbers = self.external_ids.iter().map(String::as_str);
+            let mut numbers = numbers.filter(|id| is_technique_number(id));
+            return other.or_else(|| numbers.find(is_written));
+        }
+        value.filter(|_| self.kind == EntityKind::Cve)
     }
 
     fn node_type(&self) -> NodeType {
         self.kind.node_type()
+    }
+}
+
+/// Whether an id has the form of a technique's: T0866, T1059.001.
+fn is_technique_number(id: &str) -> bool {
+    let is_number = |part: &str, length| part.len() == length && part.bytes().all(|b| b.is_ascii_digit());
+    let number = id.strip_prefix(['T', 't']).unwrap_or_default();
+    match number.split_once('.') {
+        Some((number, sub)) => is_number(number, 4) && is_number(sub, 3),
+        None => is_number(number, 4),
     }
 }
 

@@ -153,6 +153,52 @@ fn an_entity_carries_what_the_memory_knows_of_it() {
 }
 
 #[test]
+fn what_a_text_names_by_its_id_has_the_id_as_its_name() {
+    let known = |kind, name: &str, value: &str, ids: &[&str]| {
+        Arc::new(KnownThing {
+            value: value.into(),
+            external_ids: ids.iter().map(|id| (*id).to_owned()).collect(),
+            ..KnownThing::clone(&thing(kind, name, &[]))
+        })
+    };
+    let technique = EntityKind::AttckTechnique;
+    for (thing, text, name) in [
+        (
+            known(technique, "Sap Drain", "Sap Drain", &["CAPEC-163", "T9917"]),
+            "Technique T9917 was used (Sap Drain).",
+            "T9917",
+        ),
+        (
+            known(technique, "Sap Drain", "Sap Drain", &["T9917.001"]),
+            "T9917.001 was used (Sap Drain).",
+            "T9917.001",
+        ),
+        (
+            known(technique, "Sap Drain", "Sap Drain", &["T9917"]),
+            "Sap Drain (T9917) was used.",
+            "Sap Drain",
+        ),
+        (
+            known(technique, "Sap Drain", "Sap Drain", &["XQ-77"]),
+            "XQ-77 was used.",
+            "Sap Drain",
+        ),
+        (
+            known(
+                EntityKind::Cve,
+                "Brackenbleed",
+                "CVE-2024-99123",
+                &["CVE-2024-99123"],
+            ),
+            "They used CVE-2024-99123 (Brackenbleed).",
+            "CVE-2024-99123",
+        ),
+    ] {
+        assert_eq!(names(text, std::slice::from_ref(&thing)), [name], "{text}");
+    }
+}
+
+#[test]
 fn a_name_of_several_things_is_in_dispute() {
     let things = [
         thing(EntityKind::Malware, "ChargenVole", &["ChronosVole"]),
