@@ -48,6 +48,7 @@ pub use query::reasons::{Reason, Reasons};
 pub use query::votes::{Vote, Votes};
 pub use text::analyzer::tokenize;
 pub use text::canonical_key;
+pub use text::starts::KeyStarts;
 pub(crate) use vectors::dot::cosine;
 pub use vectors::embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 

@@ -6,6 +6,7 @@
 
 pub(super) mod analyzer;
 pub(super) mod lexicon;
+pub(super) mod starts;
 pub(super) mod vocabulary;
 
 use std::borrow::Cow;

@@ -95,17 +95,21 @@ fn look_up(target: &WorkspaceIndex, text: &str, filter: &Filter) -> Result<Vec<(
         phrases.clear();
     };
     let mut seen = HashSet::new();
-    each_phrase_of(text, |phrase| {
-        if !seen.contains(phrase) {
-            if seen.len() < PHRASES * PHRASES {
-                seen.insert(phrase.to_owned());
+    each_phrase_of(
+        text,
+        |_| true,
+        |phrase| {
+            if !seen.contains(phrase) {
+                if seen.len() < PHRASES * PHRASES {
+                    seen.insert(phrase.to_owned());
+                }
+                phrases.push(phrase.to_owned());
             }
-            phrases.push(phrase.to_owned());
-        }
-        if phrases.len() == PHRASES {
-            look(&mut phrases);
-        }
-    });
+            if phrases.len() == PHRASES {
+                look(&mut phrases);
+            }
+        },
+    );
     look(&mut phrases);
     failed.map_or(Ok(found), Err)
 }

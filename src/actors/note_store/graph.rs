@@ -13,6 +13,7 @@ use uuid::Uuid;
 use self::by_key::SortedSlots;
 pub(super) use self::entity::EntityState;
 pub(super) use self::loading::Loading;
+use self::loading::is_called_by_name;
 use self::lookup::Lookup;
 use self::names::NameIndex;
 pub(super) use self::slot::{At, Slot, Slots};
@@ -109,9 +110,11 @@ impl MemoryGraph {
     pub(super) fn add_entity(&mut self, entity: StoredEntity) {
         if let Some(slot) = self.entity_slot(entity.id) {
             let known = self.entities.get_mut(slot.at());
-            let added = known.map(|known| known.add_aliases(entity.draft.aliases));
-            for alias in added.unwrap_or_default() {
-                self.by_name.add(&canonical_key(&alias), slot);
+            let added =
+                known.map(|known| (known.add_aliases(entity.draft.aliases), is_called_by_name(known)));
+            let (added, in_texts) = added.unwrap_or_default();
+            for alias in added {
+                self.by_name.add(&canonical_key(&alias), slot, in_texts);
             }
             return;
         }
@@ -393,6 +396,11 @@ impl MemoryGraph {
             }
         }
         found
+    }
+
+    /// Whether the name of something that texts call by name may begin a text.
+    pub(super) fn may_begin_name(&self, text: &str) -> bool {
+        self.by_name.may_begin(text)
     }
 
     /// The entities with a name, alias or value of this canonical form, oldest first.

@@ -8,12 +8,14 @@ use parking_lot::RwLock;
 use super::graph::{EntityState, MemoryGraph};
 use crate::domain::extraction::{EntityKind, KnownNames, KnownThing, each_phrase_of};
 use crate::domain::memory::entity::{EntityDraft, Mentions};
-use crate::search::canonical_key;
+use crate::search::{KeyStarts, canonical_key};
 
 /// The names of the graph, and those that earlier notes of the same request introduce.
 pub(super) struct NoteNames<'g> {
     graph: &'g RwLock<MemoryGraph>,
     earlier: HashMap<String, Vec<Arc<KnownThing>>>,
+    /// How the keys of the earlier names begin.
+    starts: KeyStarts,
 }
 
 impl<'g> NoteNames<'g> {
@@ -21,6 +23,7 @@ impl<'g> NoteNames<'g> {
         Self {
             graph,
             earlier: HashMap::new(),
+            starts: KeyStarts::default(),
         }
     }
 
@@ -29,7 +32,8 @@ impl<'g> NoteNames<'g> {
         let mut known = KnownNames::default();
         let graph = self.graph.read();
         let mut seen = HashSet::new();
-        each_phrase_of(text, |phrase| {
+        let begins = |text: &str| graph.may_begin_name(text) || self.starts.may_begin(text);
+        each_phrase_of(text, begins, |phrase| {
             if seen.contains(phrase) {
                 return;
             }
@@ -56,7 +60,9 @@ impl<'g> NoteNames<'g> {
             };
             let names = std::iter::once(&draft.name).chain(&draft.aliases);
             for name in names {
-                let same = self.earlier.entry(canonical_key(name)).or_default();
+                let key = canonical_key(name);
+                self.starts.add(&key);
+                let same = self.earlier.entry(key).or_default();
                 // What a later note says of it counts.
                 same.retain(|known| known.kind != thing.kind || known.value != thing.value);
                 same.push(Arc::clone(&thing));
@@ -86,7 +92,7 @@ fn thing_of_draft(draft: &EntityDraft) -> Option<KnownThing> {
 }
 
 /// The kind of an entity type whose entities texts call by name.
-fn named_kind(entity_type: &str) -> Option<EntityKind> {
+pub(super) fn named_kind(entity_type: &str) -> Option<EntityKind> {
     let kind = EntityKind::of_local(entity_type)?;
     (kind.has_names() || kind == EntityKind::AttckTechnique).then_some(kind)
 }

@@ -115,11 +115,17 @@ fn is_technique_number(id: &str) -> bool {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KnownNames {
     things: HashMap<String, Vec<Arc<KnownThing>>>,
+    /// The first bytes of the phrases.
+    starts: HashSet<[u8; START]>,
 }
+
+/// Bytes of the shortest phrase.
+const START: usize = 2;
 
 impl KnownNames {
     /// Adds a thing that carries this phrase as a name.
     pub fn add(&mut self, phrase: &str, thing: &Arc<KnownThing>) {
+        self.starts.extend(start_of(phrase));
         let things = self.things.entry(phrase.to_owned()).or_default();
         if !things.iter().any(|known| known == thing) {
             things.push(Arc::clone(thing));
@@ -129,12 +135,22 @@ impl KnownNames {
     fn is_empty(&self) -> bool {
         self.things.is_empty()
     }
+
+    /// Whether one of the phrases may begin a text.
+    fn may_begin(&self, text: &str) -> bool {
+        start_of(text).is_some_and(|start| self.starts.contains(&start))
+    }
 }
 
-/// Calls `look` with each phrase of a text that could be a name; the same phrase may come several times.
-pub fn each_phrase_of(text: &str, mut look: impl FnMut(&str)) {
+fn start_of(text: &str) -> Option<[u8; START]> {
+    text.as_bytes().first_chunk::<START>().copied()
+}
+
+/// Calls `look` with each phrase of a text that could be a name; the same phrase may come several times. Where `begins` says
+/// of the text from a word on that no name begins there, no phrase is looked at: most words cost no more than that.
+pub fn each_phrase_of(text: &str, begins: impl Fn(&str) -> bool, mut look: impl FnMut(&str)) {
     let refanged = RefangedText::new(text);
-    phrases::each_phrase(&refanged.text, |span| {
+    phrases::each_phrase(&refanged.text, begins, |span| {
         look(refanged.text.get(span).unwrap_or_default());
     });
 }
@@ -156,7 +172,8 @@ pub(super) fn find(source: &Source<'_>, known: &KnownNames) -> Vec<KnownMatch> {
         return Vec::new();
     }
     let mut found: Vec<KnownMatch> = Vec::new();
-    phrases::each_phrase(source.text, |span| {
+    let begins = |text: &str| known.may_begin(text);
+    phrases::each_phrase(source.text, begins, |span| {
         let written = source.text.get(span.clone()).unwrap_or_default();
         let things = known.things.get(written);
         found.extend(things.and_then(|things| candidate(source, things, span)));

@@ -1,7 +1,8 @@
 //! A graph that is read as a whole.
 
-use super::{MemoryGraph, NameIndex, Slot};
+use super::{EntityState, MemoryGraph, NameIndex, Slot};
 use crate::actors::note_store::changes::Changes;
+use crate::actors::note_store::known_names::named_kind;
 use crate::capacity::search_pool;
 use crate::search::canonical_key;
 
@@ -38,7 +39,10 @@ impl MemoryGraph {
             return;
         };
         let names: Vec<String> = new.all_names().map(canonical_key).collect();
-        names.iter().for_each(|name| self.by_name.add(name, slot));
+        let in_texts = is_called_by_name(new);
+        names
+            .iter()
+            .for_each(|name| self.by_name.add(name, slot, in_texts));
         self.sort_in(slot);
     }
 
@@ -46,10 +50,16 @@ impl MemoryGraph {
     fn names(&self) -> NameIndex {
         let mut names = NameIndex::with_capacity(self.entities.len());
         for (slot, entity) in Slot::from(&self.entities, 0).zip(&self.entities) {
+            let in_texts = is_called_by_name(entity);
             for name in entity.all_names() {
-                names.add(&canonical_key(name), slot);
+                names.add(&canonical_key(name), slot, in_texts);
             }
         }
         names
     }
+}
+
+/// Whether texts call an entity by name.
+pub(super) fn is_called_by_name(entity: &EntityState) -> bool {
+    named_kind(&entity.entity_type).is_some()
 }

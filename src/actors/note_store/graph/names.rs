@@ -5,12 +5,15 @@ use std::hash::{BuildHasher, RandomState};
 use hashbrown::HashTable;
 
 use super::Slot;
+use crate::search::KeyStarts;
 
 /// Entities by a hash of each of their names: the names stand in the entities.
 #[derive(Debug, Default)]
 pub(super) struct NameIndex {
     slots: HashTable<(u32, Slot)>,
     hasher: RandomState,
+    /// How the names begin of what texts call by name.
+    starts: KeyStarts,
 }
 
 impl NameIndex {
@@ -22,10 +25,14 @@ impl NameIndex {
         }
     }
 
-    /// Adds a name of an entity, unless nothing of it is left in the form that is compared.
-    pub(super) fn add(&mut self, name: &str, slot: Slot) {
+    /// Adds a name of an entity, unless nothing of it is left in the form that is compared. `in_texts` says whether texts
+    /// call such entities by name.
+    pub(super) fn add(&mut self, name: &str, slot: Slot, in_texts: bool) {
         if name.is_empty() {
             return;
+        }
+        if in_texts {
+            self.starts.add(name);
         }
         let entry = (self.short(name), slot);
         let hash = spread(entry.0);
@@ -42,6 +49,11 @@ impl NameIndex {
         let mut slots: Vec<Slot> = equal.map(|(_, slot)| *slot).collect();
         slots.sort_unstable();
         slots
+    }
+
+    /// Whether such a name may begin a text.
+    pub(super) fn may_begin(&self, text: &str) -> bool {
+        self.starts.may_begin(text)
     }
 
     fn short(&self, name: &str) -> u32 {
@@ -64,9 +76,9 @@ mod tests {
         let mut names = NameIndex::default();
         let slots: Vec<Slot> = (0..100).map(|number| Slot::after(&vec![(); number])).collect();
         for slot in slots.iter().rev() {
-            names.add("the same", *slot);
-            names.add("the same", *slot);
-            names.add(&format!("{slot:?}"), *slot);
+            names.add("the same", *slot, true);
+            names.add("the same", *slot, true);
+            names.add(&format!("{slot:?}"), *slot, true);
         }
         assert_eq!(names.maybe("the same"), slots);
         for slot in &slots {

@@ -81,12 +81,29 @@ fn report() -> String {
     text
 }
 
+/// Names of five syllables, some of two words, in which all letters are about as common.
+fn made_up_name(number: usize) -> String {
+    let mut name = String::new();
+    let mut left = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    for _ in 0..5 {
+        for letters in ["bdfgklmnprstvwxz", "aeiou"] {
+            name.extend(letters.chars().nth(left % letters.len()));
+            left /= letters.len();
+        }
+    }
+    if number.is_multiple_of(3) {
+        name.insert(6, ' ');
+    }
+    name
+}
+
 #[test]
 #[ignore = "measures time; run it alone"]
 fn a_hundred_thousand_names_cost_little_to_read_with() {
-    let entities = (0..100_000_u128).map(|number| StoredEntity {
-        id: Uuid::from_u128(number + 1),
-        draft: EntityDraft::from_name("malware", &format!("Name{number} Vole"), 0.9).unwrap(),
+    let names = (0..100_000).map(made_up_name);
+    let entities = (1..).zip(names).map(|(number, name)| StoredEntity {
+        id: Uuid::from_u128(number),
+        draft: EntityDraft::from_name("malware", &name, 0.9).unwrap(),
         created_at: clock::now(),
     });
     let graph = RwLock::new(MemoryGraph::of(Vec::new(), entities.collect(), Vec::new()));
@@ -106,5 +123,6 @@ fn a_hundred_thousand_names_cost_little_to_read_with() {
         "{} bytes: {without:?} without, {with:?} with the names, {looked:?} of it to look them up",
         text.len()
     );
-    assert!(with < without * 5, "{without:?}, {with:?}");
+    // Optimised, 1.3 times.
+    assert!(with < without * 3, "{without:?}, {with:?}");
 }

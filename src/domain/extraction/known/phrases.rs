@@ -3,10 +3,11 @@
 //!
 //! Linear in the text: a bounded number of phrases begins at each word.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::ordinary::is_common;
-use crate::domain::extraction::script::{is_edge, is_latin, is_of_word, is_unspaced};
+use crate::domain::extraction::script::{is_latin, is_of_word, is_unspaced};
 
 /// Words of a phrase, and those of one in a script without capitals, where every word could begin a name.
 const MAX_WORDS: usize = 5;
@@ -38,24 +39,45 @@ enum Shape {
 #[derive(Debug)]
 struct Word {
     span: Range<usize>,
+    /// Of a script that puts no space between words.
+    is_unspaced: bool,
+    /// Looked at only if a phrase that may be a name has the word.
+    form: OnceCell<Form>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Form {
     shape: Shape,
     /// Of a script that has no capitals.
     is_caseless: bool,
-    /// Of a script that puts no space between words.
-    is_unspaced: bool,
 }
 
-/// Calls `look` with the place of each phrase of the text that could be a name, in the order of their first words.
-pub(super) fn each_phrase(text: &str, mut look: impl FnMut(Range<usize>)) {
+impl Word {
+    fn form(&self, text: &str) -> Form {
+        *self
+            .form
+            .get_or_init(|| Form::of(text.get(self.span.clone()).unwrap_or_default()))
+    }
+
+    fn shape(&self, text: &str) -> Shape {
+        self.form(text).shape
+    }
+}
+
+/// Calls `look` with the place of each phrase of the text that could be a name, in the order of their first words. Where
+/// `begins` says of the text from a word on that no name begins there, none is looked for.
+pub(super) fn each_phrase(text: &str, begins: impl Fn(&str) -> bool, mut look: impl FnMut(Range<usize>)) {
     let words = words_of(text);
+    let begins = |at: usize| begins(text.get(at..).unwrap_or_default());
     for (first, word) in words.iter().enumerate() {
         if word.is_unspaced {
-            each_part(text, &word.span, &mut look);
+            each_part(text, &word.span, begins, &mut look);
         }
-        if follows_apostrophe(text, word) {
+        if !begins(word.span.start) || follows_apostrophe(text, word) {
             continue;
         }
-        let most = if word.is_caseless { MAX_CASELESS } else { MAX_WORDS };
+        let is_caseless = word.form(text).is_caseless;
+        let most = if is_caseless { MAX_CASELESS } else { MAX_WORDS };
         let mut spaces = 0;
         for last in first..words.len().min(first + MAX_PARTS) {
             let Some(phrase) = words.get(first..=last) else {
@@ -95,14 +117,19 @@ fn each_form(text: &str, phrase: &[Word], look: &mut impl FnMut(Range<usize>)) {
 }
 
 /// The parts of words that are written without spaces.
-fn each_part(text: &str, run: &Range<usize>, look: &mut impl FnMut(Range<usize>)) {
+fn each_part(
+    text: &str,
+    run: &Range<usize>,
+    begins: impl Fn(usize) -> bool,
+    look: &mut impl FnMut(Range<usize>),
+) {
     let inner = text.get(run.clone()).unwrap_or_default();
     let ends: Vec<usize> = inner
         .char_indices()
         .map(|(at, _)| run.start + at)
         .chain([run.end])
         .collect();
-    for (at, start) in ends.iter().enumerate() {
+    for (at, start) in ends.iter().enumerate().filter(|(_, start)| begins(**start)) {
         for length in UNSPACED {
             let Some(end) = ends.get(at + length) else {
                 break;
@@ -115,11 +142,11 @@ fn each_part(text: &str, run: &Range<usize>, look: &mut impl FnMut(Range<usize>)
 }
 
 fn could_name(text: &str, phrase: &[Word]) -> bool {
-    let shapes = || phrase.iter().map(|word| word.shape);
+    let shapes = || phrase.iter().map(|word| word.shape(text));
     match phrase {
         [] => false,
-        [one] => matches!(one.shape, Shape::Strong | Shape::Rare) && one.span.len() > 1,
-        [first, .., last] => match (first.shape, last.shape) {
+        [one] => one.span.len() > 1 && matches!(one.shape(text), Shape::Strong | Shape::Rare),
+        [first, .., last] => match (first.shape(text), last.shape(text)) {
             (Shape::Strong | Shape::Number, Shape::Strong) | (Shape::Strong, Shape::Number) => true,
             // "Quillmoor spider"
             (Shape::Strong, Shape::Plain) => phrase.len() == 2 && !is_ordinary_word(text, first),
@@ -181,43 +208,86 @@ fn joins(gap: &str) -> bool {
 
 fn words_of(text: &str) -> Vec<Word> {
     let mut words = Vec::with_capacity(text.len() / 6);
-    let mut start = None;
-    let mut previous = ' ';
+    let mut start: Option<(usize, Class)> = None;
+    let mut previous = Class::GAP;
+    let mut word = |(from, class): (usize, Class), to| {
+        words.push(Word {
+            span: from..to,
+            is_unspaced: class.is_unspaced,
+            form: OnceCell::new(),
+        });
+    };
     for (at, c) in text.char_indices() {
-        let inside = is_of_word(c);
-        let edge = is_edge(previous, c) || (inside && is_unspaced(previous) != is_unspaced(c));
-        if let Some(from) = start.filter(|_| !inside || edge) {
-            words.extend(word_of(text, from..at));
-            start = None;
+        let class = Class::of(c);
+        if class == previous {
+            continue;
         }
-        if inside && start.is_none() {
-            start = Some(at);
+        if let Some(begun) = start.take_if(|_| class == Class::GAP || class.parts_from(previous)) {
+            word(begun, at);
         }
-        previous = c;
+        if class != Class::GAP && start.is_none() {
+            start = Some((at, class));
+        }
+        previous = class;
     }
-    words.extend(start.and_then(|from| word_of(text, from..text.len())));
+    if let Some(begun) = start {
+        word(begun, text.len());
+    }
     words
 }
 
-fn word_of(text: &str, span: Range<usize>) -> Option<Word> {
-    let word = text.get(span.clone())?;
-    let first = word.chars().next()?;
-    let has_case = |c: char| c.is_uppercase() || c.is_lowercase();
-    let is_caseless = !word.chars().any(has_case) && !word.starts_with(|c: char| c.is_numeric());
-    let is_number = word.chars().all(char::is_numeric);
-    let shape = if is_number {
-        Shape::Number
-    } else if is_caseless || word.contains(|c: char| c.is_uppercase() || c.is_numeric()) {
-        Shape::Strong
-    } else if is_latin(first) && !is_common(word) {
-        Shape::Rare
-    } else {
-        Shape::Plain
+/// What a character is to words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Class {
+    is_of_word: bool,
+    is_latin: bool,
+    is_unspaced: bool,
+}
+
+impl Class {
+    const GAP: Class = Class {
+        is_of_word: false,
+        is_latin: false,
+        is_unspaced: false,
     };
-    Some(Word {
-        span,
-        shape,
-        is_caseless,
-        is_unspaced: is_unspaced(first),
-    })
+
+    /// The scripts of most texts are told without a table.
+    fn of(c: char) -> Self {
+        let is_of_word = match c {
+            '\0'..='\u{7f}' => c.is_ascii_alphanumeric(),
+            '\u{400}'..='\u{481}' | '\u{48a}'..='\u{4ff}' => true,
+            _ => is_of_word(c),
+        };
+        if !is_of_word {
+            return Class::GAP;
+        }
+        Class {
+            is_of_word,
+            is_latin: is_latin(c),
+            is_unspaced: is_unspaced(c),
+        }
+    }
+
+    /// Whether two letters that stand side by side belong to two words.
+    fn parts_from(self, other: Class) -> bool {
+        self.is_latin != other.is_latin || self.is_unspaced != other.is_unspaced
+    }
+}
+
+impl Form {
+    fn of(word: &str) -> Self {
+        let has_case = |c: char| c.is_uppercase() || c.is_lowercase();
+        let is_caseless = !word.chars().any(has_case) && !word.starts_with(|c: char| c.is_numeric());
+        let is_number = word.chars().all(char::is_numeric);
+        let shape = if is_number {
+            Shape::Number
+        } else if is_caseless || word.contains(|c: char| c.is_uppercase() || c.is_numeric()) {
+            Shape::Strong
+        } else if word.starts_with(is_latin) && !is_common(word) {
+            Shape::Rare
+        } else {
+            Shape::Plain
+        };
+        Form { shape, is_caseless }
+    }
 }

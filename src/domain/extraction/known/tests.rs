@@ -17,14 +17,18 @@ fn thing(kind: EntityKind, name: &str, aliases: &[&str]) -> Arc<KnownThing> {
 /// What a memory answers that knows these things.
 fn known_in(text: &str, things: &[Arc<KnownThing>]) -> KnownNames {
     let mut known = KnownNames::default();
-    each_phrase_of(text, |phrase| {
-        let key = canonical_name(phrase);
-        for thing in things {
-            if thing.names().any(|name| canonical_name(name) == key) {
-                known.add(phrase, thing);
+    each_phrase_of(
+        text,
+        |_| true,
+        |phrase| {
+            let key = canonical_name(phrase);
+            for thing in things {
+                if thing.names().any(|name| canonical_name(name) == key) {
+                    known.add(phrase, thing);
+                }
             }
-        }
-    });
+        },
+    );
     known
 }
 
@@ -246,7 +250,7 @@ fn phrases_are_bounded_by_the_length_of_the_text() {
     for unit in ["Ab ", "海", "ab-Cd.", "카 ", "A1/", "의", "Б ", "1 ", "ا "] {
         let count = |times: usize| {
             let mut phrases = 0;
-            each_phrase_of(&unit.repeat(times), |_| phrases += 1);
+            each_phrase_of(&unit.repeat(times), |_| true, |_| phrases += 1);
             phrases
         };
         let (short, long) = (count(1_000), count(4_000));
