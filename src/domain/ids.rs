@@ -80,6 +80,11 @@ impl WorkspaceIds {
         self.row("passage", name)
     }
 
+    /// The id of a staging batch of a text that has no session.
+    pub fn staging_batch(self, name: &str) -> Uuid {
+        self.row("staging batch", name)
+    }
+
     fn row(self, kind: &str, name: &str) -> Uuid {
         Uuid::new_v5(&self.namespace, format!("{kind}\0{name}").as_bytes())
     }

@@ -145,7 +145,8 @@ impl StagingCore {
         })
     }
 
-    /// Stages the text; texts of one session are serialised, so that the second finds the batch of the first.
+    /// Stages the text; texts of one session, and the same texts without one, are serialised, so that the second finds the batch
+    /// of the first.
     async fn stage(&self, message: &Preview, read: &Read) -> Result<Uuid, DomainError> {
         let by = &message.by;
         let ws = by.workspace.id;
@@ -169,13 +170,10 @@ impl StagingCore {
                 .with("entities_added", staged.added)
                 .with("ingest_mode", message.mode.as_str())
         };
-        let session = message.session_id.as_deref();
+        let of = message.session_id.as_ref().unwrap_or(&message.text);
         let highest = by.workspace.clearance().highest();
         let staged = {
-            let _turn = match session {
-                Some(session) => Some(self.turns.take(Uuid::new_v5(&ws, session.as_bytes())).await),
-                None => None,
-            };
+            let _turn = self.turns.take(Uuid::new_v5(&ws, of.trim().as_bytes())).await;
             self.store.stage(ws, &new, highest, audit).await?
         };
         self.chain(audit(&staged)).await;

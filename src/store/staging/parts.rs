@@ -1,12 +1,14 @@
-//! Stages the findings of a text: in the open batch of its session, or in a new one.
+//! Stages the findings of a text: in the open batch of its session, or in a new one, unless the same waits already.
 
 use std::collections::{HashMap, HashSet};
 
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::rows::{BatchRow, PartRow, StagedEntityRow, bytes_of};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::staging::{
     ExtractedEntity, ExtractedRelation, MAX_ENTITIES, StagedEntity, StagingBatch, Summary, is_sensitivity,
 };
@@ -15,7 +17,7 @@ use crate::store::Store;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::WriteTx;
-use crate::store::rows::{corrupt, key};
+use crate::store::rows::{corrupt, key, record};
 
 /// Maximum number of texts per batch; a session that sends more continues in a new batch.
 const MAX_PARTS: i64 = 500;
@@ -23,6 +25,8 @@ const MAX_PARTS: i64 = 500;
 const MAX_BYTES: i64 = 16 << 20;
 /// Maximum number of extraction warnings a batch keeps.
 const MAX_WARNINGS: usize = 100;
+/// Batches of the same text that are looked for, the first ones; with more, each has its own.
+const SAME_TEXT: u32 = 8;
 
 /// A text with its findings, in the form of a new batch.
 #[derive(Debug)]
@@ -49,7 +53,8 @@ pub struct StagedText {
 
 impl Store {
     /// Stages a text and the audit entry in one transaction: in the open batch of its session that has the same marking
-    /// and room, else in the new batch. Texts of different markings never share a batch, so that none hides another one,
+    /// and room, else in the new batch. A text without a session that is sent again waits for one review, unless something else
+    /// is known by then of what it names. Texts of different markings never share a batch, so that none hides another one,
     /// and nothing of a hidden text shows in a batch. A batch that is committed for somebody takes no more texts, even if
     /// others see what is left of it. Entities above `highest` do not exist for the caller.
     pub async fn stage(
@@ -59,10 +64,11 @@ impl Store {
         highest: Tlp,
         audit: impl Fn(&StagedText) -> AuditEntry,
     ) -> Result<StagedText, DomainError> {
+        let ids = self.id_secret().secret_ids_of(ws);
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome = async {
-                let staged = stage(&tx, ws, new, highest).await?;
+                let staged = stage(&tx, (ws, ids), new, highest).await?;
                 tx.audit([&audit(&staged)]).await?;
                 Ok(staged)
             };
@@ -74,15 +80,67 @@ impl Store {
     }
 }
 
-async fn stage(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>, highest: Tlp) -> Result<StagedText, StoreError> {
-    let open = match &new.batch.session_id {
-        Some(session) => tx.open_batch(ws, session, i64::from(new.tlp.rank())).await?,
-        None => None,
+async fn stage(
+    tx: &WriteTx,
+    (ws, ids): (Uuid, WorkspaceIds),
+    new: &NewBatch<'_>,
+    highest: Tlp,
+) -> Result<StagedText, StoreError> {
+    let Some(session) = &new.batch.session_id else {
+        return stage_alone(tx, (ws, ids), new, highest).await;
     };
-    match open {
+    match tx.open_batch(ws, session, i64::from(new.tlp.rank())).await? {
         Some(batch) if has_room(&batch, new)? => append(tx, batch, new, highest).await,
-        Some(_) | None => create(tx, ws, new).await,
+        Some(_) | None => create(tx, ws, new, new.batch.id).await,
     }
+}
+
+/// Stages a text without a session: what is found in the same text of the same source, mode and marking, and waits in an open
+/// batch, is not staged again.
+async fn stage_alone(
+    tx: &WriteTx,
+    (ws, ids): (Uuid, WorkspaceIds),
+    new: &NewBatch<'_>,
+    highest: Tlp,
+) -> Result<StagedText, StoreError> {
+    let digest = hex::encode(Sha256::digest(new.text.trim()));
+    let (source, mode) = (new.batch.source_type.as_str(), new.batch.ingest_mode.as_str());
+    for number in 0..SAME_TEXT {
+        let id = ids.staging_batch(&format!("{source}\0{mode}\0{}\0{digest}\0{number}", new.tlp));
+        let Some(batch) = tx.batch_with_id(ws, id).await? else {
+            return create(tx, ws, new, id).await;
+        };
+        if batch.is_open_for_all() && batch.warnings == new.batch.warnings {
+            let staged = tx.entities_of(ws, id).await?;
+            if are_same(&batch, &staged, new, highest)? {
+                return Ok(StagedText {
+                    batch: id,
+                    part: 0,
+                    added: 0,
+                });
+            }
+        }
+    }
+    create(tx, ws, new, new.batch.id).await
+}
+
+/// Whether these entities are what was found again, with nothing else known of them.
+fn are_same(
+    batch: &BatchRow,
+    staged: &[StagedEntityRow],
+    new: &NewBatch<'_>,
+    highest: Tlp,
+) -> Result<bool, DomainError> {
+    if staged.len() != new.entities.len() {
+        return Ok(false);
+    }
+    for (row, (entity, found)) in staged.iter().zip(new.entities) {
+        let again = StagedEntityRow::new(batch, (row.ord, 0), entity, found)?;
+        if row.marking() > i64::from(highest.rank()) || !row.says_what(&again) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn has_room(batch: &BatchRow, new: &NewBatch<'_>) -> Result<bool, DomainError> {
@@ -91,8 +149,11 @@ fn has_room(batch: &BatchRow, new: &NewBatch<'_>) -> Result<bool, DomainError> {
     Ok(entities <= MAX_ENTITIES as u64 && bytes <= MAX_BYTES && batch.parts.unwrap_or(1) < MAX_PARTS)
 }
 
-async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<StagedText, StoreError> {
-    let batch = BatchRow::new(ws, new)?;
+async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>, id: Uuid) -> Result<StagedText, StoreError> {
+    let batch = BatchRow {
+        id: record("staging_batch", id),
+        ..BatchRow::new(ws, new)?
+    };
     let rows: Vec<StagedEntityRow> = (0i64..)
         .zip(new.entities)
         .map(|(ord, (entity, found))| StagedEntityRow::new(&batch, (ord, 0), entity, found))
@@ -103,7 +164,7 @@ async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<StagedText
     tx.write("INSERT INTO staged_entity $rows RETURN NONE", rows)
         .await?;
     Ok(StagedText {
-        batch: new.batch.id,
+        batch: id,
         part: 0,
         added,
     })

@@ -168,6 +168,11 @@ impl BatchRow {
         levels != before
     }
 
+    /// Whether nobody who sees it has committed all of it.
+    pub(super) fn is_open_for_all(&self) -> bool {
+        self.status == "open" && self.commits_by_level.is_none()
+    }
+
     pub(super) fn counters(&self) -> Result<Summary, DomainError> {
         serde_json::from_str(&self.summary).map_err(corrupt)
     }
@@ -344,6 +349,19 @@ impl StagedEntityRow {
         })
     }
 
+    /// Whether the findings are the same, whatever a reviewer has decided.
+    pub(super) fn says_what(&self, other: &Self) -> bool {
+        self.identity == other.identity
+            && self.node_type == other.node_type
+            && self.name == other.name
+            && self.description == other.description
+            && self.properties == other.properties
+            && self.proposed_tlp == other.proposed_tlp
+            && self.confidence.to_bits() == other.confidence.to_bits()
+            && self.duplicates == other.duplicates
+            && self.warnings == other.warnings
+    }
+
     pub(in crate::store) fn into_entity(self) -> Result<StagedEntity, DomainError> {
         Ok(StagedEntity {
             id: key(&self.id)?,
@@ -429,6 +447,19 @@ impl WriteTx {
     ) -> Result<Vec<T>, StoreError> {
         let of = [("ws", ws.into_value()), ("batch", batch.into_value())];
         self.select(query, &of).await
+    }
+
+    /// The batch with this id.
+    pub(in crate::store) async fn batch_with_id(
+        &self,
+        ws: Uuid,
+        id: Uuid,
+    ) -> Result<Option<BatchRow>, StoreError> {
+        let of = [
+            ("ws", ws.into_value()),
+            ("id", record("staging_batch", id).into_value()),
+        ];
+        Ok(self.select("SELECT * FROM $id WHERE ws = $ws", &of).await?.pop())
     }
 
     /// The newest batch of a session with this marking that is open for everybody who sees it.

@@ -294,3 +294,48 @@ fn a_session_has_a_batch_for_each_marking() {
         app.stop().await;
     });
 }
+
+#[test]
+fn a_text_that_is_sent_again_waits_for_one_review() {
+    run(async {
+        let app = TestApp::shared().await;
+        let admin = &app.workspace("again").await;
+        let told = json!({"text": TWO, "default_tlp": "TLP:GREEN"});
+        // At the same moment, and later with other white space around it.
+        let (first, second) = tokio::join!(admin.preview(&told), admin.preview(&told));
+        let third = json!({"text": format!("{TWO}\n"), "default_tlp": "TLP:GREEN"});
+        let third = admin.preview(&third).await;
+        for view in [&second, &third] {
+            assert_eq!(view["batch_id"], first["batch_id"]);
+            assert_eq!(names(view), ["APT28", "X-Agent", "zq-evil.com"]);
+        }
+        // What differs in its source, its marking or its mode is another one, and so is the text of a session.
+        for other in [
+            json!({"text": TWO, "default_tlp": "TLP:AMBER"}),
+            json!({"text": TWO, "default_tlp": "TLP:GREEN", "source_type": "chat"}),
+            json!({"text": TWO, "default_tlp": "TLP:GREEN", "session_id": "s"}),
+            json!({"text": TWO, "default_tlp": "TLP:GREEN", "default_confidence": 0.3}),
+            json!({"text": format!("{TWO} Again."), "default_tlp": "TLP:GREEN"}),
+        ] {
+            let view = admin.preview(&other).await;
+            assert_ne!(view["batch_id"], first["batch_id"], "{other}");
+        }
+        // Decisions stay.
+        admin.accept(entity(&third, "X-Agent")).await;
+        admin
+            .decide(entity(&third, "zq-evil.com"), json!({"status": "rejected"}))
+            .await;
+        let fourth = admin.preview(&told).await;
+        assert_eq!(fourth["batch_id"], first["batch_id"]);
+        assert_eq!(entity(&fourth, "X-Agent")["status"], "accepted");
+        assert_eq!(entity(&fourth, "zq-evil.com")["status"], "rejected");
+        admin.accept(entity(&fourth, "APT28")).await;
+        admin.commit(&first["batch_id"]).await;
+        assert_eq!(admin.told_of("X-Agent").await.len(), 1, "one text is one record");
+        // A committed batch takes no more: the text waits for a new review, with what is known by now.
+        let late = admin.preview(&told).await;
+        assert_ne!(late["batch_id"], first["batch_id"]);
+        assert_eq!(late["summary"]["duplicates"], 2);
+        assert_eq!(admin.preview(&told).await["batch_id"], late["batch_id"]);
+    });
+}
