@@ -60,8 +60,10 @@ fn batches_are_listed_newest_first_and_in_one_state_page_by_page() {
         let admin = &app.admin;
         assert_eq!(batches(admin, "").await, [] as [Value; 0]);
         let mut made = Vec::new();
-        for _ in 0..5 {
-            let preview = admin.preview(&json!({"text": TEXT})).await;
+        for number in 0..5 {
+            let preview = admin
+                .preview(&json!({"text": format!("{TEXT} ({number})")}))
+                .await;
             made.insert(0, text(&preview, "batch_id").to_owned());
         }
         for at in [1, 3] {
