@@ -50,8 +50,12 @@ function missing(id, withRejected) {
 }
 
 function head(node, at) {
-  const { aliases, ...others } = node.properties;
+  const { aliases, fields, ...others } = node.properties;
   const names = texts(aliases);
+  // What a STIX object refers to is among its relationships.
+  const isField = ([name]) => !/_refs?$/.test(name);
+  const ofObject = others.stix_type ? Object.fromEntries(Object.entries(fields ?? {}).filter(isField)) : { fields };
+  const shown = { ...(names.length === 0 && { aliases }), ...others, ...ofObject };
   const copy = button("Copy id", async () => {
     await navigator.clipboard.writeText(node.id).then(
       () => at.notify("The id is in the clipboard."),
@@ -69,7 +73,7 @@ function head(node, at) {
       ["Source", [el("bdi", {}, node.source), ` (${sourceName(node.source_type)})`]],
       ["Ingested", when(node.ingested_at)],
       ["Id", el("code", {}, node.id)],
-      ...Object.entries(names.length > 0 ? others : node.properties).filter(isTelling)
+      ...Object.entries(shown).filter(isTelling)
         .map(([name, value]) => [propertyName(name), valueOf(value)]),
     ]),
     el("div.row", {},
@@ -104,7 +108,7 @@ function moreOf(text, place, draw) {
 }
 
 /** Whether a property says something: a flag of MITRE or STIX does so only if it is set. */
-const isTelling = ([name, value]) => value !== false || !/^(?:x_.*|revoked|defanged)$/.test(name);
+const isTelling = ([name, value]) => value !== undefined && (value !== false || !/^(?:x_.*|revoked|defanged)$/.test(name));
 
 /** A property as one reads it. Nothing but a web address becomes a link. */
 function valueOf(value) {
