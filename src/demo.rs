@@ -85,11 +85,11 @@ async fn job(app: &Application, password: &SecretString, bundle: Value, own: boo
         .await?;
     let results = &answer["results"];
     println!(
-        "2. Ingested a STIX bundle of {sent} objects in {}: {} nodes, {} relationships, {} skipped",
+        "2. Ingested a STIX bundle of {sent} objects in {}: {} nodes, {} relationships, {} other objects kept",
         elapsed(since),
         results["nodes_created"],
         results["edges_created"],
-        results["skipped"]
+        results["kept"]["objects_created"]
     );
     if results["nodes_created"].as_u64() == Some(0) {
         return Err(format!("no node was created: {results}"));
@@ -191,7 +191,7 @@ fn first_name(bundle: &Value) -> Option<&str> {
     let named = |object: &&Value| {
         object["type"]
             .as_str()
-            .is_some_and(|kind| StixRow::of(kind).is_some())
+            .is_some_and(|kind| StixRow::of(kind).is_some_and(|row| !row.is_context()))
             && object["revoked"].as_bool() != Some(true)
     };
     objects

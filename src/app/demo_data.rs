@@ -108,7 +108,9 @@ fn names(objects: &[Value]) -> HashMap<String, (NodeType, String)> {
         let (Some(kind), Some(name)) = (object["type"].as_str(), object["name"].as_str()) else {
             continue;
         };
-        let of_type = StixRow::of(kind).zip(object.as_object());
+        let of_type = StixRow::of(kind)
+            .filter(|row| !row.is_context())
+            .zip(object.as_object());
         let Some(node_type) = of_type.map(|(row, object)| row.node_type(object)) else {
             continue;
         };

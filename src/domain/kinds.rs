@@ -8,9 +8,10 @@ use serde_json::{Map, Value};
 
 use super::node::{NodeType, wire_enum};
 use super::question::Kind;
-use super::stix::object::{flag, text};
+use super::stix::object::{flag, text, type_of_id};
 use super::stix::pattern::Observable;
 use super::stix::properties::{carries_cve, nameless_malware};
+use super::stix::titles::{text_of, title_of};
 
 /// How the canonical value of a kind is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +173,8 @@ impl EntityKind {
 /// What the node of a STIX object is called if it has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NameRule {
+    /// What it says of itself; its id if that is nothing.
+    Title,
     /// The type requires a name.
     Required,
     /// Its pattern.
@@ -185,8 +188,8 @@ enum NameRule {
 pub struct StixRow {
     pub stix: &'static str,
     node: fn(&Map<String, Value>) -> NodeType,
-    /// What questions ask for it as.
-    pub asked: Kind,
+    /// What questions ask for it as; `None` for the types that are nodes beside the contract's.
+    pub asked: Option<Kind>,
     name: NameRule,
 }
 
@@ -199,36 +202,120 @@ fn vulnerability(object: &Map<String, Value>) -> NodeType {
 }
 
 macro_rules! stix_types {
-    ($($stix:literal $node:expr, $asked:ident $name:ident;)+) => {
+    ($($stix:literal $node:expr, $asked:expr, $name:ident;)+) => {
         /// The types of STIX objects that are nodes.
         pub static STIX_TYPES: [StixRow; [$($stix),+].len()] = [
-            $(StixRow { stix: $stix, node: $node, asked: Kind::$asked, name: NameRule::$name }),+
+            $(StixRow { stix: $stix, node: $node, asked: $asked, name: NameRule::$name }),+
         ];
     };
 }
 
 stix_types! {
-    // STIX type         node type             asked as      name
-    "threat-actor"       |_| NodeType::Actor,  Group         Required;
-    "intrusion-set"      |_| NodeType::Actor,  Group         Required;
-    "campaign"           |_| NodeType::Actor,  Campaign      Required;
-    "malware"            |_| NodeType::Tool,   Software      Malware;
-    "tool"               |_| NodeType::Tool,   Software      Required;
-    "vulnerability"      vulnerability,        Vulnerability Required;
-    "attack-pattern"     |_| NodeType::Attck,  Technique     Required;
-    "course-of-action"   |_| NodeType::Attck,  Mitigation    Required;
-    "indicator"          |_| NodeType::Ioc,    Indicator     Pattern;
+    // STIX type                   node type             asked as                    name
+    "threat-actor"                 |_| NodeType::Actor,  Some(Kind::Group),          Required;
+    "intrusion-set"                |_| NodeType::Actor,  Some(Kind::Group),          Required;
+    "campaign"                     |_| NodeType::Actor,  Some(Kind::Campaign),       Required;
+    "malware"                      |_| NodeType::Tool,   Some(Kind::Software),       Malware;
+    "tool"                         |_| NodeType::Tool,   Some(Kind::Software),       Required;
+    "vulnerability"                vulnerability,        Some(Kind::Vulnerability),  Required;
+    "attack-pattern"               |_| NodeType::Attck,  Some(Kind::Technique),      Required;
+    "course-of-action"             |_| NodeType::Attck,  Some(Kind::Mitigation),     Required;
+    "indicator"                    |_| NodeType::Ioc,    Some(Kind::Indicator),      Pattern;
+    // What the objects above refer to, and what reports on them.
+    "grouping"                     |_| NodeType::Osint,  None,                       Title;
+    "identity"                     |_| NodeType::Osint,  None,                       Title;
+    "incident"                     |_| NodeType::Osint,  None,                       Title;
+    "infrastructure"               |_| NodeType::Osint,  None,                       Title;
+    "location"                     |_| NodeType::Osint,  None,                       Title;
+    "malware-analysis"             |_| NodeType::Osint,  None,                       Title;
+    "note"                         |_| NodeType::Osint,  None,                       Title;
+    "observed-data"                |_| NodeType::Osint,  None,                       Title;
+    "opinion"                      |_| NodeType::Osint,  None,                       Title;
+    "report"                       |_| NodeType::Osint,  None,                       Title;
+    "sighting"                     |_| NodeType::Osint,  None,                       Title;
+    // Observables.
+    "artifact"                     |_| NodeType::Ioc,    None,                       Title;
+    "autonomous-system"            |_| NodeType::Ioc,    None,                       Title;
+    "directory"                    |_| NodeType::Ioc,    None,                       Title;
+    "domain-name"                  |_| NodeType::Ioc,    None,                       Title;
+    "email-addr"                   |_| NodeType::Ioc,    None,                       Title;
+    "email-message"                |_| NodeType::Ioc,    None,                       Title;
+    "file"                         |_| NodeType::Ioc,    None,                       Title;
+    "ipv4-addr"                    |_| NodeType::Ioc,    None,                       Title;
+    "ipv6-addr"                    |_| NodeType::Ioc,    None,                       Title;
+    "mac-addr"                     |_| NodeType::Ioc,    None,                       Title;
+    "mutex"                        |_| NodeType::Ioc,    None,                       Title;
+    "network-traffic"              |_| NodeType::Ioc,    None,                       Title;
+    "process"                      |_| NodeType::Ioc,    None,                       Title;
+    "software"                     |_| NodeType::Ioc,    None,                       Title;
+    "url"                          |_| NodeType::Ioc,    None,                       Title;
+    "user-account"                 |_| NodeType::Ioc,    None,                       Title;
+    "windows-registry-key"         |_| NodeType::Ioc,    None,                       Title;
+    "x509-certificate"             |_| NodeType::Ioc,    None,                       Title;
+    // ATT&CK's own types.
+    "x-mitre-analytic"             |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-asset"                |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-collection"           |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-data-component"       |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-data-source"          |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-detection-strategy"   |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-log-source"           |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-matrix"               |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-tactic"               |_| NodeType::Attck,  None,                       Title;
+}
+
+/// The row of all types that the standard does not know (STIX 2.1, section 11).
+static CUSTOM: StixRow = StixRow {
+    stix: "",
+    node: |_| NodeType::Osint,
+    asked: None,
+    name: NameRule::Title,
+};
+
+/// Types whose objects are no nodes: they describe others.
+const NO_NODES: [&str; 5] = [
+    "bundle",
+    "extension-definition",
+    "language-content",
+    "marking-definition",
+    "relationship",
+];
+
+static OF_STIX_TYPE: LazyLock<HashMap<&str, &StixRow>> =
+    LazyLock::new(|| STIX_TYPES.iter().map(|row| (row.stix, row)).collect());
+
+/// Whether the object with this STIX id is a node beyond those that the contract counts.
+pub fn is_context_node(stix_id: &str) -> bool {
+    type_of_id(stix_id)
+        .and_then(StixRow::of)
+        .is_some_and(StixRow::is_context)
 }
 
 impl StixRow {
     /// The row of a STIX type; `None` if its objects are no nodes.
     pub fn of(stix_type: &str) -> Option<&'static Self> {
-        STIX_TYPES.iter().find(|row| row.stix == stix_type)
+        if NO_NODES.contains(&stix_type) {
+            return None;
+        }
+        Some(OF_STIX_TYPE.get(stix_type).copied().unwrap_or(&CUSTOM))
+    }
+
+    /// Whether objects of this type are nodes beyond those that the contract counts.
+    pub fn is_context(&self) -> bool {
+        self.asked.is_none()
     }
 
     /// The node type of an object.
     pub fn node_type(&self, object: &Map<String, Value>) -> NodeType {
         (self.node)(object)
+    }
+
+    /// The text that an object holds; empty if there is none.
+    pub fn text_of<'o>(&self, object: &'o Map<String, Value>) -> &'o str {
+        if self.is_context() {
+            return text_of(object);
+        }
+        text(object, "description").unwrap_or_default()
     }
 
     /// The name of an object's node; `None` if the type requires a name and the object has none.
@@ -238,6 +325,7 @@ impl StixRow {
             return Some(name.to_owned());
         }
         match self.name {
+            NameRule::Title => Some(title_of(object)),
             NameRule::Pattern => Some(text(object, "pattern").unwrap_or_default().to_owned()),
             NameRule::Malware if !flag(object, "is_family") => Some(nameless_malware(object)),
             NameRule::Required | NameRule::Malware => None,
@@ -274,7 +362,10 @@ mod tests {
         }
         for row in &STIX_TYPES {
             let node_type = row.node_type(&Map::new());
-            assert!(row.asked.node_types().contains(&node_type), "{}", row.stix);
+            let asked = row
+                .asked
+                .is_none_or(|asked| asked.node_types().contains(&node_type));
+            assert!(asked, "{}", row.stix);
         }
     }
 

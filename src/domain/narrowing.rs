@@ -13,10 +13,15 @@ use super::moment::{DayBound, moment};
 use super::node::{KgNode, NodeType};
 use super::schema::{self, text_schema};
 
+/// Longest name of a STIX type (STIX 2.1 section 3.2), and most of them in a request.
+const MAX_STIX_TYPE: usize = 250;
+const MAX_STIX_TYPES: usize = 20;
+
 /// Longest source, in characters.
 const MAX_SOURCE: usize = 500;
 
 const NODE_TYPE: &str = "node_type";
+const STIX_TYPE: &str = "stix_type";
 const SOURCE: &str = "source";
 const SINCE: &str = "since";
 const UNTIL: &str = "until";
@@ -52,6 +57,8 @@ impl ToSchema for DayOrTime {}
 pub struct Narrowing {
     /// `None` means every type.
     pub node_types: Option<Vec<NodeType>>,
+    /// Types of STIX objects; `None` means every node, STIX or not.
+    pub stix_types: Option<Vec<String>>,
     pub source: Option<SourceFilter>,
     /// First time of ingest.
     pub since: Option<DateTime<Utc>>,
@@ -88,6 +95,9 @@ pub struct NarrowingParams {
     /// Only nodes of these types.
     #[param(style = Form, explode = false, min_items = 1)]
     pub node_type: Option<Vec<NodeType>>,
+    /// Only STIX objects of these types.
+    #[param(style = Form, explode = false, min_items = 1, max_items = 20, example = json!(["report", "sighting"]))]
+    pub stix_type: Option<Vec<String>>,
     /// Only nodes with this source.
     #[param(inline)]
     pub source: Option<SourceName>,
@@ -115,6 +125,7 @@ impl Narrowing {
     pub fn read<'a>(given: impl Fn(&str) -> Option<&'a str>) -> Result<Self, DomainError> {
         let narrowing = Narrowing {
             node_types: given(NODE_TYPE).map(node_types).transpose()?,
+            stix_types: given(STIX_TYPE).map(stix_types).transpose()?,
             source: given(SOURCE).map(source).transpose()?,
             since: given(SINCE)
                 .map(|text| time(SINCE, text, DayBound::First))
@@ -146,7 +157,12 @@ impl Narrowing {
 
     /// Whether a node may be a result.
     pub fn admits(&self, node: &KgNode) -> bool {
+        let stix_type = || node.properties.get("stix_type").and_then(Value::as_str);
         self.allows(node.node_type)
+            && self
+                .stix_types
+                .as_ref()
+                .is_none_or(|types| types.iter().any(|asked| Some(asked.as_str()) == stix_type()))
             && self
                 .source
                 .as_ref()
@@ -161,6 +177,7 @@ impl Narrowing {
         let time = |time: DateTime<Utc>| json!(time.to_rfc3339_opts(SecondsFormat::AutoSi, true));
         let all = [
             (NODE_TYPE, self.node_types.as_ref().map(|types| json!(types))),
+            (STIX_TYPE, self.stix_types.as_ref().map(|types| json!(types))),
             (SOURCE, self.source.as_ref().map(|source| json!(source.given))),
             (SINCE, self.since.map(time)),
             (UNTIL, self.until.map(time)),
@@ -179,6 +196,31 @@ fn node_types(text: &str) -> Result<Vec<NodeType>, DomainError> {
         if !types.contains(&node_type) {
             types.push(node_type);
         }
+    }
+    Ok(types)
+}
+
+fn stix_types(text: &str) -> Result<Vec<String>, DomainError> {
+    let mut types: Vec<String> = Vec::new();
+    for name in text.split(',') {
+        let is_name = (3..=MAX_STIX_TYPE).contains(&name.len())
+            && name.starts_with(|first: char| first.is_ascii_lowercase())
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+        if !is_name {
+            let rule = "each must be the name of a STIX type, such as report or ipv4-addr";
+            return Err(DomainError::invalid(STIX_TYPE, rule));
+        }
+        if !types.iter().any(|known| known == name) {
+            types.push(name.to_owned());
+        }
+    }
+    if types.len() > MAX_STIX_TYPES {
+        return Err(DomainError::invalid(
+            STIX_TYPE,
+            format!("must name at most {MAX_STIX_TYPES} types"),
+        ));
     }
     Ok(types)
 }

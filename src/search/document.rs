@@ -25,6 +25,7 @@ pub struct IndexDoc {
     pub node_id: Uuid,
     /// The number of the write in its workspace, assigned by the store.
     pub rev: u64,
+    pub population: Population,
     pub node_type: NodeType,
     pub status: NodeStatus,
     pub tlp: Tlp,
@@ -105,6 +106,7 @@ impl IndexDoc {
         IndexDoc {
             node_id,
             rev,
+            population: Population::Main,
             node_type: NodeType::Osint,
             status: NodeStatus::Merged,
             tlp: Tlp::Red,
@@ -155,8 +157,31 @@ impl IndexDoc {
     /// The class of its row.
     pub(super) fn class(&self) -> u8 {
         match self.ends {
-            Some(_) if !self.is_removal() => class_of_passage(self.tlp),
-            Some(_) | None => class_of(self.node_type, self.status, self.tlp),
+            Some(_) if !self.is_removal() => class_of_passage(self.population, self.tlp),
+            Some(_) | None => class_of(self.population, self.node_type, self.status, self.tlp),
+        }
+    }
+}
+
+/// Which nodes are searched together. Each has its own frequencies of words and its own ranks, so that one does not change the
+/// results of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Population {
+    /// What an ingest counts as nodes, and passages about them.
+    #[default]
+    Main,
+    /// What gives context to them: reports, observables, identities, sightings and so on, and passages about these.
+    Context,
+}
+
+impl Population {
+    const ALL: [Population; 2] = [Population::Main, Population::Context];
+
+    /// The types of nodes in it.
+    fn types(self) -> &'static [NodeType] {
+        match self {
+            Population::Main => NodeType::ALL,
+            Population::Context => &[NodeType::Ioc, NodeType::Attck, NodeType::Osint],
         }
     }
 }
@@ -165,6 +190,8 @@ impl IndexDoc {
 #[derive(Debug, Clone)]
 pub struct Filter {
     pub highest_tlp: Tlp,
+    /// `None` means both, which only look-ups of keys and steps along relationships should ask for.
+    pub population: Option<Population>,
     pub include_rejected: bool,
     /// `None` means every type.
     pub node_types: Option<Vec<NodeType>>,
@@ -196,10 +223,25 @@ impl Filter {
     pub fn up_to(highest_tlp: Tlp) -> Self {
         Filter {
             highest_tlp,
+            population: Some(Population::Main),
             include_rejected: false,
             node_types: None,
             narrowing: Narrowing::default(),
             only: None,
+        }
+    }
+
+    fn populations(&self) -> impl Iterator<Item = Population> {
+        let asked = self.population;
+        let all = Population::ALL.into_iter();
+        all.filter(move |population| asked.is_none_or(|asked| asked == *population))
+    }
+
+    /// This filter for nodes of both populations.
+    pub fn of_all(self) -> Filter {
+        Filter {
+            population: None,
+            ..self
         }
     }
 
@@ -293,50 +335,68 @@ pub struct KeyHit {
     pub kind: KeyKind,
 }
 
-const STATUSES: usize = NodeStatus::ALL.len();
+/// The statuses of nodes that anybody sees.
+const SHOWN: [NodeStatus; 2] = [NodeStatus::Active, NodeStatus::Rejected];
 const TLPS: usize = Tlp::ALL.len();
-const CLASSES: usize = NodeType::ALL.len() * STATUSES * TLPS;
+/// Nodes of one population and type have so many classes.
+const OF_TYPE: usize = SHOWN.len() * TLPS;
+const MAIN_TYPES: usize = NodeType::ALL.len();
+const CONTEXT_TYPES: usize = 3;
+const CLASSES: usize = (MAIN_TYPES + CONTEXT_TYPES) * OF_TYPE;
 
-/// The class of a passage with the lowest marking; those with higher ones follow.
+/// The class of a passage with the lowest marking; those with higher ones follow, then those of the next population.
 const PASSAGES: u8 = CLASSES as u8;
+const PASSAGE_CLASSES: u8 = (Population::ALL.len() * TLPS) as u8;
+/// The class of merged nodes, which no mask contains.
+const MERGED: u8 = PASSAGES + PASSAGE_CLASSES;
 
 // A mask is one u128, and its last bit is reserved for deleted rows.
-const _: () = assert!(CLASSES + TLPS < 127, "classes no longer fit a mask");
+const _: () = assert!(MERGED < 127, "classes no longer fit a mask");
 
-/// Number of groups of nodes that are seen by the same callers: those of one status and marking.
-pub(super) const GROUPS: usize = STATUSES * TLPS;
+/// Number of groups of nodes that are seen by the same callers: those of one population, status and marking.
+pub(super) const GROUPS: usize = Population::ALL.len() * OF_TYPE;
 
 /// The class of a replaced row; no mask contains it.
 pub(super) const GONE: u8 = 127;
 
-/// Type, status and marking of a node in one byte.
-pub(super) fn class_of(node_type: NodeType, status: NodeStatus, tlp: Tlp) -> u8 {
-    let packed = (node_type as usize * STATUSES + status as usize) * TLPS + usize::from(tlp.rank());
-    u8::try_from(packed).unwrap_or(GONE)
+/// Population, type, status and marking of a node in one byte.
+pub(super) fn class_of(population: Population, node_type: NodeType, status: NodeStatus, tlp: Tlp) -> u8 {
+    let kind = population.types().iter().position(|known| *known == node_type);
+    let shown = SHOWN.iter().position(|known| *known == status);
+    let before = match population {
+        Population::Main => 0,
+        Population::Context => MAIN_TYPES,
+    };
+    let packed = kind.zip(shown).map(|(kind, shown)| {
+        let class = (before + kind) * OF_TYPE + shown * TLPS + usize::from(tlp.rank());
+        u8::try_from(class).unwrap_or(MERGED)
+    });
+    packed.unwrap_or(MERGED)
 }
 
 /// The group of nodes of this class; `None` for passages, and for merged nodes, which nobody sees.
 #[inline]
 pub(super) fn group_of(class: u8) -> Option<usize> {
-    let (class, group) = (usize::from(class), usize::from(class) % GROUPS);
-    (class < CLASSES && group / TLPS != NodeStatus::Merged as usize).then_some(group)
+    let class = usize::from(class);
+    let population = usize::from(class >= MAIN_TYPES * OF_TYPE);
+    (class < CLASSES).then_some(population * OF_TYPE + class % OF_TYPE)
 }
 
 /// Whether nodes of this class may merely be mentioned in a text: actors and tools.
 pub(super) fn is_entity(class: u8) -> bool {
     [NodeType::Actor, NodeType::Tool]
         .iter()
-        .any(|&kind| usize::from(class) / (STATUSES * TLPS) == kind as usize)
+        .any(|&kind| usize::from(class) / OF_TYPE == kind as usize)
 }
 
-/// The class of passages, and of relationships, with this marking.
-pub(super) fn class_of_passage(tlp: Tlp) -> u8 {
-    PASSAGES + tlp.rank()
+/// The class of passages, and of relationships, of a population with this marking.
+pub(super) fn class_of_passage(population: Population, tlp: Tlp) -> u8 {
+    PASSAGES + population as u8 * TLPS as u8 + tlp.rank()
 }
 
 /// Whether rows of this class are passages.
 pub(super) fn is_passage(class: u8) -> bool {
-    (PASSAGES..PASSAGES + TLPS as u8).contains(&class)
+    (PASSAGES..PASSAGES + PASSAGE_CLASSES).contains(&class)
 }
 
 /// A set of classes.
@@ -347,25 +407,35 @@ impl Mask {
     /// The classes that a filter accepts.
     fn of(filter: &Filter) -> Mask {
         let mut bits = 0u128;
-        for &node_type in NodeType::ALL {
-            let asked = filter.node_types.as_ref();
-            if asked.is_some_and(|types| !types.contains(&node_type)) || !filter.narrowing.allows(node_type) {
-                continue;
-            }
-            for tlp in Tlp::ALL.into_iter().filter(|&tlp| tlp <= filter.highest_tlp) {
-                bits |= 1u128 << class_of(node_type, NodeStatus::Active, tlp);
-                if filter.include_rejected {
-                    bits |= 1u128 << class_of(node_type, NodeStatus::Rejected, tlp);
+        for population in filter.populations() {
+            for &node_type in population.types() {
+                let asked = filter.node_types.as_ref();
+                if asked.is_some_and(|types| !types.contains(&node_type))
+                    || !filter.narrowing.allows(node_type)
+                {
+                    continue;
+                }
+                for tlp in Tlp::ALL.into_iter().filter(|&tlp| tlp <= filter.highest_tlp) {
+                    bits |= 1u128 << class_of(population, node_type, NodeStatus::Active, tlp);
+                    if filter.include_rejected {
+                        bits |= 1u128 << class_of(population, node_type, NodeStatus::Rejected, tlp);
+                    }
                 }
             }
         }
         Mask(bits)
     }
 
-    /// The classes of passages up to a marking.
-    fn of_passages(highest: Tlp) -> Mask {
-        let tlps = Tlp::ALL.into_iter().filter(|&tlp| tlp <= highest);
-        Mask(tlps.fold(0, |bits, tlp| bits | 1u128 << class_of_passage(tlp)))
+    /// The classes of passages that a filter accepts.
+    fn of_passages(filter: &Filter) -> Mask {
+        let mut bits = 0u128;
+        for population in filter.populations() {
+            let tlps = Tlp::ALL.into_iter().filter(|&tlp| tlp <= filter.highest_tlp);
+            bits = tlps.fold(bits, |bits, tlp| {
+                bits | 1u128 << class_of_passage(population, tlp)
+            });
+        }
+        Mask(bits)
     }
 
     /// Whether rows of this class may be shown.
@@ -417,6 +487,8 @@ pub(super) struct CompiledFilter {
     /// Nodes of every type that the caller may see, and passages.
     visible: Mask,
     passages: Mask,
+    /// What passages may be about: nodes of both populations.
+    ends: Mask,
 }
 
 impl CompiledFilter {
@@ -433,8 +505,15 @@ impl CompiledFilter {
             widest: (!filter.narrowing.is_empty()).then(widest),
             only: filter.only.clone(),
             visible: Mask::of(&of_every_type),
-            passages: Mask::of_passages(filter.highest_tlp),
+            passages: Mask::of_passages(filter),
+            ends: Mask::of(&of_every_type.of_all()),
         }
+    }
+
+    /// Whether the caller may see nodes of this class in either population.
+    #[inline]
+    pub(super) fn end(&self, class: u8) -> bool {
+        self.ends.allows(class)
     }
 
     /// What would be allowed if the caller asked nothing of results; `None` if it doesn't.
@@ -442,9 +521,15 @@ impl CompiledFilter {
         self.widest.as_deref()
     }
 
-    /// The groups of nodes that the caller may see, wanted or not. Type 0 is as good as any.
+    /// The groups of nodes that the caller may see, wanted or not. The first type of a population is as good as any.
     pub(super) fn groups(&self) -> VisibleGroups {
-        VisibleGroups::of(|group| u8::try_from(group).is_ok_and(|class| self.visible.allows(class)))
+        VisibleGroups::of(|group| {
+            let class = match group.checked_sub(OF_TYPE) {
+                None => group,
+                Some(group) => MAIN_TYPES * OF_TYPE + group,
+            };
+            u8::try_from(class).is_ok_and(|class| self.visible.allows(class))
+        })
     }
 
     /// Whether the caller may see passages of this class, provided that it may see what they are about.

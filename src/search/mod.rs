@@ -35,7 +35,7 @@ use uuid::Uuid;
 
 pub use document::facts::Facts;
 pub use document::{
-    Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Relation, RowPredicate, StructuredQuery,
+    Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Population, Relation, RowPredicate, StructuredQuery,
 };
 pub use error::{EmbedError, SearchError};
 use index::writers::WriterPool;

@@ -24,7 +24,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
-use crate::domain::ingest_result::IngestResult;
+use crate::domain::ingest_result::{IngestResult, KeptCounts};
 use crate::domain::tlp::Tlp;
 pub use corrections::{Corrections, EndedAttribute};
 use passages::PassageContent;
@@ -133,6 +133,7 @@ impl WriteReport {
             evidence_created: count(&self.evidence),
             edges_created: count(&self.edges),
             edges_updated: 0,
+            kept: KeptCounts::default(),
             held_back: 0,
         }
     }
@@ -266,6 +267,7 @@ impl DraftsTransaction<'_> {
             feeds: None,
             changed_at: None,
             beside: None,
+            context: None,
             created_at: self.write.now,
         }
     }

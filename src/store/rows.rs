@@ -34,6 +34,8 @@ pub(super) struct NodeRow {
     pub feeds: Option<Vec<Uuid>>,
     /// When what an export shows of it was last changed here; `None` if it is as it was received or made.
     pub changed_at: Option<DateTime<Utc>>,
+    /// Whether it is a STIX object beside those that an ingest counts as nodes, and nothing else.
+    pub context: Option<bool>,
     pub rev: i64,
     pub ingested_at: DateTime<Utc>,
 }
@@ -78,6 +80,8 @@ pub(super) struct EdgeRow {
     pub changed_at: Option<DateTime<Utc>>,
     /// The row of the same relationship beside which this one stands; `None` for that row itself.
     pub beside: Option<RecordId>,
+    /// Whether one of its ends is such a node.
+    pub context: Option<bool>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -235,6 +239,7 @@ impl NodeRow {
             held_by: None,
             feeds: None,
             changed_at: None,
+            context: None,
             rev: 0,
             ingested_at: DateTime::UNIX_EPOCH,
         }

@@ -1,6 +1,7 @@
 //! Writes a STIX bundle: one transaction for its nodes, evidence, edges, supporting objects and audit entry.
 
 mod carriers;
+pub(super) mod context;
 mod definitions;
 mod edges;
 mod feeds;
@@ -21,6 +22,7 @@ mod waiting;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
+use surrealdb::types::RecordId;
 use uuid::Uuid;
 
 use self::carriers::Carriers;
@@ -99,6 +101,7 @@ impl Store {
                     keeps_waiting: origin.review.is_none(),
                     waiting: None,
                     known,
+                    superseded: Vec::new(),
                     placed: HashMap::new(),
                     carriers: Carriers::new(),
                     done: Outcome::new(plan),
@@ -158,6 +161,8 @@ struct Ingest<'a> {
     waiting: Option<WaitingCounts>,
     /// The nodes and edges of the bundle that may exist already; `None` if any may.
     known: Option<&'a HashSet<Uuid>>,
+    /// The rows of context objects of which this is a newer version.
+    superseded: Vec<RecordId>,
     /// The rows of the nodes of the bundle, by the id of the first row of the object.
     placed: HashMap<Uuid, Uuid>,
     carriers: Carriers,
@@ -184,6 +189,7 @@ impl Ingest<'_> {
         for edges in plan.relationships.chunks(CHUNK) {
             self.edges(edges, plan.default_tlp).await?;
         }
+        self.end_references().await?;
         for objects in plan.supporting.chunks(CHUNK) {
             self.definitions(objects).await?;
             self.support(objects, plan.default_tlp).await?;

@@ -7,8 +7,9 @@ use crate::domain::ids::WorkspaceIds;
 use crate::domain::naming::pattern_keys;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::question::{Kind, relationship_code};
+use crate::domain::stix::properties::FIELDS;
 use crate::domain::tlp::Tlp;
-use crate::search::{Ends, Facts, IndexDoc, Relation};
+use crate::search::{Ends, Facts, IndexDoc, Population, Relation};
 use crate::store::{StoredEdge, StoredNode, StoredPassage};
 
 /// Properties whose values identify exactly this node.
@@ -30,6 +31,7 @@ pub(super) fn of_stored(ids: WorkspaceIds, stored: &StoredNode) -> IndexDoc {
         ids,
         id: node.id,
         rev: stored.rev,
+        population: population(stored.is_context),
         node_type: node.node_type,
         status: node.status,
         tlp: node.tlp,
@@ -49,7 +51,18 @@ pub(super) fn of_edge(edge: StoredEdge, rev: u64) -> IndexDoc {
         code: relationship_code(&edge.relationship),
         confidence: edge.confidence,
     };
-    IndexDoc::relationship(edge.id, rev, relation, edge.text)
+    IndexDoc {
+        population: population(edge.is_context),
+        ..IndexDoc::relationship(edge.id, rev, relation, edge.text)
+    }
+}
+
+fn population(is_context: bool) -> Population {
+    if is_context {
+        Population::Context
+    } else {
+        Population::Main
+    }
 }
 
 /// The document of a passage.
@@ -62,6 +75,7 @@ struct DocumentParts<'a> {
     ids: WorkspaceIds,
     id: Uuid,
     rev: u64,
+    population: Population,
     node_type: NodeType,
     status: NodeStatus,
     tlp: Tlp,
@@ -89,8 +103,15 @@ impl DocumentParts<'_> {
         for key in SEARCHED {
             collect(self.properties.get(key), &mut words);
         }
+        if let Some(Value::Object(fields)) = self.properties.get(FIELDS) {
+            let said = fields.iter().filter(|(key, _)| !is_reference_or_time(key));
+            said.for_each(|(_, value)| collect(Some(value), &mut words));
+        }
         let stix_type = self.properties.get("stix_type").and_then(Value::as_str);
-        let kind = Kind::of(self.node_type, stix_type);
+        let kind = match self.population {
+            Population::Main => Kind::of(self.node_type, stix_type),
+            Population::Context => None,
+        };
         let mut body = self.description.to_owned();
         for word in words {
             body.push('\n');
@@ -99,6 +120,7 @@ impl DocumentParts<'_> {
         IndexDoc {
             node_id: self.id,
             rev: self.rev,
+            population: self.population,
             node_type: self.node_type,
             status: self.status,
             tlp: self.tlp,
@@ -106,12 +128,26 @@ impl DocumentParts<'_> {
             aliases,
             identifiers,
             body,
-            facts: self.facts.with_code(Kind::code(kind)),
+            facts: self.facts.with_stix_type(stix_type).with_code(Kind::code(kind)),
             vector: None,
             ends: None,
             relation: None,
         }
     }
+}
+
+/// Whether a field of a STIX object holds ids or times, which nobody searches as words.
+fn is_reference_or_time(field: &str) -> bool {
+    let ends = [
+        "_ref",
+        "_refs",
+        "_seen",
+        "_observed",
+        "_time",
+        "_started",
+        "_ended",
+    ];
+    ends.iter().any(|end| field.ends_with(end)) || ["published", "created", "modified"].contains(&field)
 }
 
 fn collect(value: Option<&Value>, into: &mut Vec<String>) {

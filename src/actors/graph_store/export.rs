@@ -19,6 +19,7 @@ use crate::domain::principal::{Principal, Workspace};
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::schema::Violation;
+use crate::domain::stix::sco;
 use crate::domain::stix::synthesize::{self, Origin};
 use crate::domain::stix::versions::standing_versions;
 use crate::domain::tlp::Tlp;
@@ -31,9 +32,6 @@ type Edges = Withholding<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>;
 
 /// Maximum number of sources that a denial names.
 const MAX_NAMED: usize = 5;
-/// Maximum depth to which references are followed; no real bundle goes deeper.
-const MAX_HOPS: usize = 32;
-const MAX_SUPPORTING: usize = 10_000;
 
 /// Builds the STIX bundle of a session, as JSON text.
 #[derive(Debug)]
@@ -52,11 +50,11 @@ pub struct ExportBundle {
 
 /// What may be exported of relationships and supporting objects.
 #[derive(Debug, Clone)]
-struct ExportLimits {
+pub(super) struct ExportLimits {
     /// The strictest marking.
-    highest: Tlp,
+    pub(super) highest: Tlp,
     /// Feeds that don't allow redistribution.
-    blocked: Vec<Uuid>,
+    pub(super) blocked: Vec<Uuid>,
 }
 
 /// The objects of an export, or why there is none.
@@ -85,7 +83,7 @@ impl Refusal {
 }
 
 impl<T> SortedObjects<T> {
-    fn into_objects(self) -> impl Iterator<Item = ExportObject> {
+    pub(super) fn into_objects(self) -> impl Iterator<Item = ExportObject> {
         self.leaving.into_iter().map(|(_, object)| object)
     }
 }
@@ -286,12 +284,16 @@ impl GraphCore {
                 changed_at: None,
             });
         }
-        let held = held + self.add_supporting(&mut gate, ws, &mut parts, may_leave).await?;
+        let held = held
+            + self
+                .add_supporting(&mut gate, ws, (&mut parts, order), may_leave)
+                .await?;
+        let held = held + parts.drop_without_references();
         Ok(ExportContents::Parts(Box::new(parts), held))
     }
 
     /// The nodes as STIX objects, in the order of the session.
-    async fn node_objects(
+    pub(super) async fn node_objects(
         &self,
         (ws, highest): (Uuid, Tlp),
         order: &[Uuid],
@@ -321,66 +323,25 @@ impl GraphCore {
                     identity_id: author_id,
                 }),
             };
+            // Observables have neither a confidence nor a time (STIX 2.1 section 3.2).
+            let is_dated = !object::text(&raw, "type").is_some_and(sco::is_observable);
             objects.push((
                 *id,
                 ExportObject {
                     raw,
                     tlp: stored.node.tlp,
-                    confidence: Some(stored.node.confidence),
-                    changed_at: stored.changed_at,
+                    confidence: Some(stored.node.confidence).filter(|_| is_dated),
+                    changed_at: stored.changed_at.filter(|_| is_dated),
                 },
             ));
         }
         Ok(objects)
     }
-
-    /// Adds the objects that the parts refer to, transitively, as far as the caller may see and export them; returns
-    /// how many are withheld.
-    async fn add_supporting(
-        &self,
-        gate: &mut Gate<'_>,
-        ws: Uuid,
-        parts: &mut ExportParts,
-        may_leave: &ExportLimits,
-    ) -> Result<u64, DomainError> {
-        let mut asked: HashSet<String> = HashSet::new();
-        let mut held = 0;
-        for _ in 0..MAX_HOPS {
-            let missing = parts.missing_refs();
-            let wanted: Vec<&String> = missing.iter().filter(|id| !asked.contains(*id)).collect();
-            if wanted.is_empty() {
-                return Ok(held);
-            }
-            let (markings, others): (Vec<&String>, Vec<&String>) = wanted
-                .into_iter()
-                .partition(|id| object::type_of_id(id) == Some("marking-definition"));
-            let definitions = gate.definitions(markings.into_iter().cloned().collect()).await?;
-            parts
-                .supporting
-                .extend(definitions.into_iter().map(ExportObject::of_definition));
-            let others = others.iter().map(|id| id.as_str());
-            let found = self
-                .graph
-                .store
-                .supporting_objects(ws, others, may_leave.highest, &may_leave.blocked)
-                .await?;
-            asked.extend(missing);
-            let leaving = found.leaving.into_iter().map(|object| ((), object));
-            let sorted = gate.sort(leaving.collect()).await?;
-            held += found.held + sorted.held;
-            parts.supporting.extend(sorted.into_objects());
-            if parts.supporting.len() > MAX_SUPPORTING {
-                break;
-            }
-        }
-        let details = format!("references reach further than {MAX_HOPS} steps or {MAX_SUPPORTING} objects");
-        Err(DomainError::InvalidBundle { details })
-    }
 }
 
 /// Adds the objects of the nodes, without those that other versions stand for. Returns the ids of the objects that leave,
 /// for every node of which any version leaves.
-fn standing_objects(
+pub(super) fn standing_objects(
     objects: Vec<(Uuid, ExportObject)>,
     standing: &HashMap<Uuid, Uuid>,
     parts: &mut ExportParts,

@@ -86,7 +86,7 @@ impl GraphCore {
         let (ws, highest) = (workspace.id, workspace.clearance().highest());
         let filter = Filter {
             include_rejected: true,
-            ..Filter::up_to(highest)
+            ..Filter::up_to(highest).of_all()
         };
         let target = self.graph.index_of(ws).await?;
         let found = blocking(move || {

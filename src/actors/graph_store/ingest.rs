@@ -111,6 +111,7 @@ impl GraphCore {
                 .with("nodes_updated", result.nodes_updated)
                 .with("edges_created", result.edges_created)
                 .with("edges_updated", result.edges_updated)
+                .with("kept", result.kept.objects_created + result.kept.objects_updated)
                 .with("held_back", result.held_back)
                 .with("skipped", skipped.total())
         };

@@ -92,7 +92,7 @@ fn look_up(
     }
     let every = Filter {
         include_rejected: true,
-        ..Filter::up_to(Tlp::Red)
+        ..Filter::up_to(Tlp::Red).of_all()
     };
     let mut by_id: HashMap<usize, Vec<Uuid>> = HashMap::new();
     for hit in index.lookup(&objects, &every).map_err(index_error)? {
@@ -133,11 +133,12 @@ fn properties_of(node: &StixNode) -> Map<String, Value> {
 
 /// The texts by which another source may have named an object.
 fn keys_of(node: &StixNode) -> Vec<String> {
-    if node.node_type == NodeType::Osint {
+    let is_value = node.node_type == NodeType::Ioc;
+    if node.node_type == NodeType::Osint || (node.is_context() && !is_value) {
         return Vec::new();
     }
     let properties = properties_of(node);
-    if node.node_type == NodeType::Ioc {
+    if is_value {
         let identities = value_identities(&properties);
         let values = identities
             .iter()

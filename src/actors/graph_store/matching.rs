@@ -166,7 +166,7 @@ fn find_keys<'d>(
         {
             let filter = Filter {
                 node_types: Some(vec![NodeType::Ioc]),
-                ..Filter::up_to(highest)
+                ..Filter::up_to(highest).of_all()
             };
             let hits = target.lookup(&[value], &filter).map_err(index_error)?;
             let hits = hits.into_iter().filter(|hit| hit.kind == KeyKind::Identifier);

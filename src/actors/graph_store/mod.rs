@@ -5,6 +5,7 @@
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
 mod changes;
+mod context;
 mod core;
 mod corrections;
 mod demo;
@@ -13,6 +14,7 @@ mod documents;
 mod drafts;
 mod export;
 mod export_gate;
+mod export_references;
 mod hits;
 mod ingest;
 mod joins;

@@ -101,9 +101,10 @@ impl Work for Recall {
             ..Search::of(&by.workspace, &question, limit, include_rejected).with_narrowing(&narrowing)
         };
         let found = match mode {
-            RecallMode::Blended => core.recall_blended(search).await?,
-            RecallMode::Structured => core.recall_structured(search).await?,
+            RecallMode::Blended => core.recall_blended(search.clone()).await?,
+            RecallMode::Structured => core.recall_structured(search.clone()).await?,
         };
+        let found = core.with_context(&search, found).await?;
         let (results, asked) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
         let now = clock::now();
@@ -178,11 +179,14 @@ impl Work for RecallSemantic {
             min_score,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let search = Search {
+        let mut search = Search {
             explain,
             min_score,
             ..Search::of(&by.workspace, &question, limit, include_rejected).with_narrowing(&narrowing)
         };
+        if narrowing.stix_types.is_some() {
+            search.filter = search.filter.of_all();
+        }
         let found = core.recall_semantic(search).await?;
         let (results, _) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));

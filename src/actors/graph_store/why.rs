@@ -40,6 +40,8 @@ pub(super) struct GraphAnswer {
 pub(super) struct RankedResults {
     pub(super) hits: Vec<Hit>,
     pub(super) explanation: Option<Explanation>,
+    /// See [`GraphAnswer::is_final`].
+    pub(super) is_final: bool,
 }
 
 /// How a question was understood, and why its results were found.
@@ -47,6 +49,15 @@ pub(super) struct RankedResults {
 pub(super) struct Explanation {
     question: Option<QuestionAsked>,
     results: HashMap<Uuid, ExplainedResult>,
+}
+
+impl Explanation {
+    /// Adds the reasons of further results.
+    pub(super) fn add(&mut self, others: Explanation) {
+        for (node, explained) in others.results {
+            self.results.entry(node).or_insert(explained);
+        }
+    }
 }
 
 /// Why a result was found; the texts of its passages are not read yet.
@@ -119,6 +130,7 @@ impl Search {
         hits.retain(|hit| hit.score >= least);
         RankedResults {
             hits,
+            is_final: graph.is_final,
             explanation: explained.map(|results| Explanation {
                 question: graph.question,
                 results,

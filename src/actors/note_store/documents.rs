@@ -9,7 +9,7 @@ use crate::domain::error::DomainError;
 use crate::domain::memory::note::Note;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
-use crate::search::{Facts, IndexDoc, WorkspaceIndex};
+use crate::search::{Facts, IndexDoc, Population, WorkspaceIndex};
 use crate::store::{Change, Store};
 
 /// Notes read and indexed at a time.
@@ -49,6 +49,7 @@ pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
         return IndexDoc::removal(note.id, rev);
     }
     IndexDoc {
+        population: Population::Main,
         node_id: note.id,
         rev,
         // Notes have an index of their own; this type is the one for texts.

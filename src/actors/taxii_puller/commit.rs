@@ -13,7 +13,7 @@ use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::feed::ItemId;
-use crate::domain::ingest_result::IngestResult;
+use crate::domain::ingest_result::{IngestResult, KeptCounts};
 use crate::domain::principal::Principal;
 use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
 use crate::domain::stix::ingest::StixDefaults;
@@ -36,6 +36,7 @@ pub struct CommitFeedItems {
 pub struct FeedCommit {
     #[serde(flatten)]
     pub result: IngestResult,
+    pub kept: KeptCounts,
     /// Items that this commit made nodes and edges.
     pub committed: u64,
     /// Items that were committed before.
@@ -107,6 +108,7 @@ impl Work for CommitFeedItems {
 
 impl TaxiiPullerCore {
     fn tell(&self, commit: &mut FeedCommit, batch: Uuid, done: IngestOutcome) {
+        commit.kept = done.result.kept;
         commit.result = done.result;
         commit.warnings = done.warnings;
         commit.committed = done.reviewed.committed;

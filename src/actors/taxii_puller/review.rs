@@ -204,8 +204,8 @@ impl TaxiiPullerCore {
         let mut subjects = Vec::new();
         let mut places = Vec::new();
         for (place, item) in items.iter().enumerate() {
-            // Relationships have no duplicates.
-            if let Some(row) = StixRow::of(&item.stix_type) {
+            // Relationships and context objects have no duplicates.
+            if let Some(row) = StixRow::of(&item.stix_type).filter(|row| !row.is_context()) {
                 subjects.push(subject(row, item));
                 places.push(place);
             }

@@ -151,7 +151,7 @@ impl TaxiiPullerCore {
             supporting,
             skips,
             ..
-        } = plan;
+        } = plan.into_reviewable();
         let (defined, _) = definitions_of(&supporting)?;
         let mut received = Some(ReceivedPage { unreadable: 0 });
         let stager = Arc::new(stager);

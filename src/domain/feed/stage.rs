@@ -103,6 +103,7 @@ pub struct Stager {
 impl Stager {
     /// A page as a whole.
     pub fn page(&self, plan: StixPlan) -> StagedPage {
+        let plan = plan.into_reviewable();
         let nodes = plan.nodes.into_iter().map(|node| self.node(node));
         let edges = plan.relationships.into_iter().map(|edge| self.relationship(edge));
         let mut page = StagedPage {

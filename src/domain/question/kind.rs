@@ -50,7 +50,7 @@ impl Kind {
 
     /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type.
     pub fn of(node_type: NodeType, stix_type: Option<&str>) -> Option<Self> {
-        let of_type = stix_type.and_then(StixRow::of).map(|row| row.asked);
+        let of_type = stix_type.and_then(StixRow::of).and_then(|row| row.asked);
         if let Some(kind) = of_type.filter(|kind| kind.node_types().contains(&node_type)) {
             return Some(kind);
         }

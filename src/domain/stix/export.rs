@@ -65,12 +65,44 @@ impl ExportParts {
         missing
     }
 
+    /// Drops the objects that the standard does not allow without the references that don't leave with them: a sighting of
+    /// something hidden, a report of nothing else. Returns how many there are.
+    pub fn drop_without_references(&mut self) -> u64 {
+        let mut dropped = 0;
+        loop {
+            let missing = self.missing_refs();
+            let lists = [&mut self.nodes, &mut self.relationships, &mut self.supporting];
+            let before = lists.iter().map(|list| list.len()).sum::<usize>();
+            let mut left = 0;
+            for list in lists {
+                list.retain(|object| stands_without(&object.raw, &missing));
+                left += list.len();
+            }
+            if left == before {
+                return dropped;
+            }
+            dropped += (before - left) as u64;
+        }
+    }
+
     fn objects(&self) -> impl Iterator<Item = &ExportObject> {
         self.nodes
             .iter()
             .chain(&self.relationships)
             .chain(&self.supporting)
     }
+}
+
+/// Whether an object is still valid without these references.
+fn stands_without(object: &Map<String, Value>, missing: &BTreeSet<String>) -> bool {
+    let mut misses = false;
+    visit_refs(object, &mut |id| misses |= missing.contains(id));
+    if !misses {
+        return true;
+    }
+    let mut without = object.clone();
+    retain_refs(&mut without, &|id| !missing.contains(id));
+    StixValidator::shared().object(&Value::Object(without)).is_empty()
 }
 
 /// The text that an export answers with; only for the API description, as a bundle is never parsed again.

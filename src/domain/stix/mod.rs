@@ -13,4 +13,5 @@ pub mod schema;
 pub mod sco;
 pub mod skip_report;
 pub mod synthesize;
+pub mod titles;
 pub mod versions;

@@ -3,7 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::object::{text, texts};
+use super::titles::{digests, observed_value};
 use crate::domain::extraction::{cve_id, refang};
+use crate::domain::kinds::is_context_node;
 
 /// Properties copied from the object under the same name.
 const COPIED: &[&str] = &[
@@ -52,8 +54,52 @@ pub fn cited_source(object: &Map<String, Value>) -> String {
         .to_owned()
 }
 
-/// The node properties of an object: its id, aliases, external ids and the usual fields.
+/// The property of a context object that holds what else it says, under the names of the standard.
+pub const FIELDS: &str = "fields";
+/// Longest text among them, in bytes: a payload is no reading matter.
+const MAX_FIELD: usize = 4096;
+/// What a node shows elsewhere.
+const SHOWN_ELSEWHERE: [&str; 10] = [
+    "type",
+    "id",
+    "spec_version",
+    "name",
+    "description",
+    "content",
+    "external_references",
+    "extensions",
+    "object_marking_refs",
+    "granular_markings",
+];
+
+/// The node properties of an object: its id, aliases, external ids and the usual fields; of a context object also its value
+/// and all other fields.
 pub fn of_node(object: &Map<String, Value>) -> Map<String, Value> {
+    let mut shown = usual(object);
+    if !text(object, "id").is_some_and(is_context_node) {
+        return shown;
+    }
+    if let Some((kind, value)) = observed_value(object) {
+        shown.insert("value".into(), value.into());
+        shown.insert("ioc_type".into(), kind.as_str().into());
+    }
+    add_missing(&mut shown, "aliases", digests(object).map(Value::from));
+    let is_field = |(key, value): &(&String, &Value)| {
+        !SHOWN_ELSEWHERE.contains(&key.as_str()) && value.as_str().is_none_or(|text| text.len() <= MAX_FIELD)
+    };
+    let fields: Map<String, Value> = object
+        .iter()
+        .filter(is_field)
+        .filter(|(key, _)| !shown.contains_key(*key))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    if !fields.is_empty() {
+        shown.insert(FIELDS.into(), Value::Object(fields));
+    }
+    shown
+}
+
+fn usual(object: &Map<String, Value>) -> Map<String, Value> {
     let mut shown = Map::new();
     for (from, to) in [("id", "stix_id"), ("type", "stix_type")] {
         if let Some(value) = object.get(from) {
@@ -102,7 +148,13 @@ pub fn of_node(object: &Map<String, Value>) -> Map<String, Value> {
 /// Keeps what other sources added to a node when a newer version of its STIX object arrives: aliases, and properties
 /// that are not the object's own.
 pub fn carry_over(old: &Map<String, Value>, new: &mut Map<String, Value>) {
-    let own = ["stix_id", "stix_type", "external_ids", "kill_chain_phases"];
+    let own = [
+        "stix_id",
+        "stix_type",
+        "external_ids",
+        "kill_chain_phases",
+        FIELDS,
+    ];
     for (key, value) in old {
         if key == "aliases" {
             let aliases = new.entry("aliases").or_insert_with(|| Value::Array(Vec::new()));

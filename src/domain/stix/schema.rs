@@ -21,7 +21,7 @@ use std::sync::LazyLock;
 
 use jsonschema::{PatternOptions, Registry, Validator};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use embedded::{BASE_URI, BUNDLE, COMMON, CUSTOM, SCHEMAS};
 
@@ -130,12 +130,12 @@ impl StixValidator {
     pub fn object(&self, object: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
         let type_name = object.get("type").and_then(Value::as_str);
-        match type_name.and_then(|name| self.schema_of(name)) {
+        match type_name.and_then(|name| self.schema_of(name, object)) {
             Some(schema) => report::schema_violations(schema, object, MAX_VIOLATIONS_PER_OBJECT, &mut found),
             None => found.push(report::at(
                 object,
                 "/type",
-                "`type` must name an object type of STIX 2.1, or start with x-",
+                "`type` must name an object type of STIX 2.1, start with x-, or be defined by one of its `extensions`",
             )),
         }
         rules::object_rules(object, &mut found);
@@ -175,11 +175,26 @@ impl StixValidator {
         if found.is_empty() { Ok(()) } else { Err(found) }
     }
 
-    fn schema_of(&self, type_name: &str) -> Option<&Validator> {
-        self.by_type
-            .get(type_name)
-            .or_else(|| type_name.starts_with("x-").then_some(&self.custom))
+    fn schema_of(&self, type_name: &str, object: &Value) -> Option<&Validator> {
+        let is_extended = || {
+            object
+                .get("extensions")
+                .and_then(Value::as_object)
+                .is_some_and(defines_type)
+        };
+        self.by_type.get(type_name).or_else(|| {
+            let is_custom = type_name.starts_with("x-") || is_extended();
+            is_custom.then_some(&self.custom)
+        })
     }
+}
+
+/// Whether one of these extensions defines the type of its object (STIX 2.1 section 7.3).
+fn defines_type(extensions: &Map<String, Value>) -> bool {
+    let mut kinds = extensions
+        .values()
+        .filter_map(|extension| extension.get("extension_type"));
+    kinds.any(|kind| kind == "new-sdo" || kind == "new-sro")
 }
 
 #[allow(clippy::expect_used)] // The schemas are part of the binary and a test compiles them: this cannot depend on data.

@@ -16,12 +16,17 @@ const MAX_TEXT: usize = 200;
 /// Stands for all further types and reasons.
 const OTHER: &str = "other";
 
-/// Skipped objects of one type, with reasons.
+/// Objects of one type that are none of the nodes and edges that an ingest counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SkippedType {
-    #[schema(example = 1)]
+    #[schema(example = 3)]
     pub count: u64,
-    #[schema(example = json!({"type does not become a node": 1}))]
+    /// How many of them are kept all the same: found, related and exported.
+    #[serde(default)]
+    #[schema(example = 2)]
+    pub kept: u64,
+    /// Why the others are not.
+    #[schema(example = json!({"name: is required": 1}))]
     pub reasons: BTreeMap<String, u64>,
 }
 
@@ -55,6 +60,13 @@ impl SkipReport {
         *entry.reasons.entry(reason.to_owned()).or_default() += 1;
     }
 
+    /// Counts an object that is kept, though it is none of the nodes and edges that an ingest counts.
+    pub fn keep(&mut self, kind: &str) {
+        let entry = self.by_type.entry(kind.to_owned()).or_default();
+        entry.count += 1;
+        entry.kept += 1;
+    }
+
     /// Counts and lists an object that breaks a rule.
     pub fn add_invalid(&mut self, kind: &str, id: &str, reason: String) {
         // Reasons contain values of the object, so counts are kept per rule only.
@@ -75,6 +87,7 @@ impl SkipReport {
             let kind = known_or_other(&self.by_type, self.by_type.len(), shorten(kind));
             let entry = self.by_type.entry(kind).or_default();
             entry.count += of_type.count;
+            entry.kept += of_type.kept;
             let before = entry.reasons.len();
             for (reason, count) in of_type.reasons {
                 let listed = reasons + entry.reasons.len() - before;
@@ -115,6 +128,11 @@ impl SkipsByMarking {
     /// [`SkipReport::count`] for an object of this marking.
     pub fn count(&mut self, size: SkippedSize, kind: &str, reason: &str) {
         self.of(size).count(kind, reason);
+    }
+
+    /// [`SkipReport::keep`] for an object of this marking.
+    pub fn keep(&mut self, size: SkippedSize, kind: &str) {
+        self.of(size).keep(kind);
     }
 
     /// [`SkipReport::add_invalid`] for an object of this marking.

@@ -13,7 +13,7 @@ use crate::actors::graph_store::{IngestDrafts, IngestStix};
 use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
-use crate::domain::ingest_result::IngestResult;
+use crate::domain::ingest_result::{IngestResult, KeptCounts};
 use crate::domain::items::{self, AnalystEntries, IngestBody, ItemPlan, OsintItems, Report};
 use crate::domain::misp::{self, MispExport};
 use crate::domain::stix::bundle::{self, StixIngest};
@@ -34,6 +34,7 @@ struct IngestAnswer<R> {
 struct StixResults {
     #[serde(flatten)]
     result: IngestResult,
+    kept: KeptCounts,
     /// Objects whose marking was defined by this bundle.
     remarked: u64,
     /// Relationships that wait for an end that has not come yet. They count among the skipped ones, too.
@@ -68,7 +69,7 @@ struct MispResults {
 struct NotTaken {
     #[schema(example = 1)]
     skipped: u64,
-    #[schema(example = json!({"report": {"count": 1, "reasons": {"type does not become a node": 1}}}))]
+    #[schema(example = json!({"report": {"count": 1, "kept": 1, "reasons": {}}}))]
     skipped_by_type: BTreeMap<String, SkippedType>,
 }
 
@@ -114,6 +115,7 @@ async fn stix(
     };
     let done = state.graph.call_with(message, load).await?;
     Ok(created_response(StixResults {
+        kept: done.result.kept,
         result: done.result,
         remarked: done.remarked,
         waiting: done.waiting,

@@ -6,7 +6,7 @@ use crate::domain::narrowing::{Narrowing, fold_source};
 use crate::search::text::fnv1a;
 
 /// Size of the facts on disk.
-pub(in crate::search) const FACTS_BYTES: usize = 25;
+pub(in crate::search) const FACTS_BYTES: usize = 29;
 
 /// Facts about a node that results can be narrowed by. Of the source there is only a hash, so who shows results must
 /// compare the source itself.
@@ -17,6 +17,8 @@ pub struct Facts {
     /// 0 to 1.
     pub(in crate::search) confidence: f64,
     source: u64,
+    /// A hash of its STIX type; 0 if it is no STIX object.
+    stix_type: u32,
     /// What kind of node it is, or of relationship, in the codes of whoever applies the documents.
     pub(in crate::search) code: u8,
 }
@@ -27,6 +29,7 @@ impl Facts {
             ingested_at: ingested_at.timestamp_micros(),
             confidence,
             source: hash_of(&fold_source(source)),
+            stix_type: 0,
             code: 0,
         }
     }
@@ -34,6 +37,14 @@ impl Facts {
     /// These facts about a node of this kind.
     pub fn with_code(self, code: u8) -> Self {
         Facts { code, ..self }
+    }
+
+    /// These facts about a STIX object of this type.
+    pub fn with_stix_type(self, stix_type: Option<&str>) -> Self {
+        Facts {
+            stix_type: stix_type.map_or(0, hash_of_type),
+            ..self
+        }
     }
 
     /// The facts about a relationship of this kind.
@@ -49,7 +60,8 @@ impl Facts {
         let mut bytes = [0; FACTS_BYTES];
         let own = self.ingested_at.to_le_bytes().into_iter();
         let own = own.chain(self.confidence.to_le_bytes());
-        let own = own.chain(self.source.to_le_bytes()).chain([self.code]);
+        let own = own.chain(self.source.to_le_bytes());
+        let own = own.chain(self.stix_type.to_le_bytes()).chain([self.code]);
         bytes.iter_mut().zip(own).for_each(|(byte, part)| *byte = part);
         bytes
     }
@@ -58,10 +70,12 @@ impl Facts {
         let (ingested_at, rest) = bytes.split_first_chunk()?;
         let (confidence, rest) = rest.split_first_chunk()?;
         let (source, rest) = rest.split_first_chunk()?;
+        let (stix_type, rest) = rest.split_first_chunk()?;
         Some(Facts {
             ingested_at: i64::from_le_bytes(*ingested_at),
             confidence: f64::from_le_bytes(*confidence),
             source: u64::from_le_bytes(*source),
+            stix_type: u32::from_le_bytes(*stix_type),
             code: *rest.first()?,
         })
     }
@@ -71,13 +85,20 @@ fn hash_of(folded: &str) -> u64 {
     fnv1a(folded.bytes())
 }
 
+/// The upper half of the hash, which is never 0.
+fn hash_of_type(stix_type: &str) -> u32 {
+    u32::try_from(hash_of(stix_type) >> 32).unwrap_or(u32::MAX).max(1)
+}
+
 /// Bounds on the facts of a row.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct FactBounds {
     since: i64,
     until: i64,
     confidence: f64,
     source: Option<u64>,
+    /// Hashes of STIX types, one of which it has.
+    stix_types: Option<Vec<u32>>,
 }
 
 impl FactBounds {
@@ -85,17 +106,25 @@ impl FactBounds {
     pub(in crate::search) fn of(narrowing: &Narrowing) -> Option<Self> {
         let Narrowing {
             node_types: _,
+            stix_types,
             source,
             since,
             until,
             min_confidence,
         } = narrowing;
-        let is_set = source.is_some() || since.is_some() || until.is_some() || min_confidence.is_some();
+        let is_set = stix_types.is_some()
+            || source.is_some()
+            || since.is_some()
+            || until.is_some()
+            || min_confidence.is_some();
         is_set.then(|| FactBounds {
             since: since.map_or(i64::MIN, first_microsecond),
             until: until.map_or(i64::MAX, |until| until.timestamp_micros()),
             confidence: min_confidence.unwrap_or(f64::NEG_INFINITY),
             source: source.as_ref().map(|source| hash_of(source.folded())),
+            stix_types: stix_types
+                .as_ref()
+                .map(|types| types.iter().map(|name| hash_of_type(name)).collect()),
         })
     }
 
@@ -104,6 +133,10 @@ impl FactBounds {
         (self.since..=self.until).contains(&facts.ingested_at)
             && facts.confidence >= self.confidence
             && self.source.is_none_or(|source| source == facts.source)
+            && self
+                .stix_types
+                .as_ref()
+                .is_none_or(|types| types.contains(&facts.stix_type))
     }
 }
 
@@ -127,7 +160,9 @@ mod tests {
 
     #[test]
     fn facts_survive_their_bytes() {
-        let facts = facts("CERT Example", 0.35, "2024-03-01T10:20:30.123456Z").with_code(7);
+        let facts = facts("CERT Example", 0.35, "2024-03-01T10:20:30.123456Z")
+            .with_stix_type(Some("tool"))
+            .with_code(7);
         assert_eq!(Facts::from_bytes(&facts.to_bytes()), Some(facts));
     }
 

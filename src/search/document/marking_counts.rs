@@ -8,10 +8,10 @@ use super::{GROUPS, group_of};
 
 /// The groups of nodes that a caller may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::search) struct VisibleGroups(u16);
+pub(in crate::search) struct VisibleGroups(u32);
 
 // One bit for each group.
-const _: () = assert!(GROUPS <= 16, "groups no longer fit a set");
+const _: () = assert!(GROUPS <= 32, "groups no longer fit a set");
 
 impl VisibleGroups {
     /// The groups that `sees` accepts.
@@ -85,31 +85,41 @@ impl MarkingCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::node::{NodeStatus, NodeType};
+    use crate::domain::node::NodeStatus;
     use crate::domain::tlp::Tlp;
-    use crate::search::document::{CompiledFilter, Filter, GONE, RowFilter, class_of, class_of_passage};
+    use crate::search::document::{
+        CompiledFilter, Filter, GONE, Population, RowFilter, class_of, class_of_passage,
+    };
 
     #[test]
     fn a_count_is_seen_by_whoever_sees_what_is_counted() {
-        for &kind in NodeType::ALL {
+        let kinds = Population::ALL.into_iter();
+        let kinds =
+            kinds.flat_map(|population| population.types().iter().map(move |kind| (population, *kind)));
+        for (population, kind) in kinds {
             for &status in NodeStatus::ALL {
                 for tlp in Tlp::ALL {
-                    let class = class_of(kind, status, tlp);
+                    let class = class_of(population, kind, status, tlp);
                     let mut counts = MarkingCounts::default();
                     counts.add(class, 3);
                     for highest_tlp in Tlp::ALL {
-                        for include_rejected in [false, true] {
-                            let filter = Filter {
+                        let filters = [false, true].into_iter().flat_map(|include_rejected| {
+                            [Some(Population::Main), Some(Population::Context), None].map(|asked| Filter {
                                 include_rejected,
+                                population: asked,
                                 ..Filter::up_to(highest_tlp)
-                            };
+                            })
+                        });
+                        for filter in filters {
                             let allowed = CompiledFilter::of(&filter);
                             let want = if allowed.sees(class) { 3 } else { 0 };
                             assert_eq!(
                                 counts.seen_by(allowed.groups()),
                                 want,
-                                "{kind:?} {status:?} {tlp} {filter:?}"
+                                "{population:?} {kind:?} {status:?} {tlp} {filter:?}"
                             );
+                            let is_asked = filter.population.is_none_or(|asked| asked == population);
+                            assert!(is_asked || want == 0);
                         }
                     }
                     counts.subtract(class, 3);
@@ -118,7 +128,8 @@ mod tests {
             }
         }
         let mut counts = MarkingCounts::default();
-        counts.add(class_of_passage(Tlp::White), 1);
+        counts.add(class_of_passage(Population::Main, Tlp::White), 1);
+        counts.add(class_of_passage(Population::Context, Tlp::Red), 1);
         counts.add(GONE, 1);
         assert_eq!(counts, MarkingCounts::default());
     }

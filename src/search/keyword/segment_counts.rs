@@ -202,7 +202,7 @@ pub(in crate::search) fn lengths(segment: &Segment, fields: &Fields) -> Result<L
         reader.get_fieldnorms_reader(fields.title)?,
         reader.get_fieldnorms_reader(fields.body)?,
     );
-    let (mut lengths, mut groups) = (Lengths::default(), 0u16);
+    let (mut lengths, mut groups) = (Lengths::default(), 0u32);
     let mut classes = [0u64; AT_ONCE];
     for start in (0..reader.max_doc()).step_by(AT_ONCE) {
         let docs = start..reader.max_doc().min(start + AT_ONCE as DocId);

@@ -54,7 +54,7 @@ impl RowFilter for Voters<'_> {
     fn row(&self, class: u8, passage: &impl Candidate) -> bool {
         let sees_ends = || {
             let classes = passage.classes_of_ends();
-            classes.is_some_and(|ends| ends.iter().all(|class| self.allowed.sees(*class)))
+            classes.is_some_and(|ends| ends.iter().all(|class| self.allowed.end(*class)))
         };
         self.class(class) && sees_ends() && self.may_speak(passage)
     }

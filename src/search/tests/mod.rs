@@ -19,7 +19,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{
-    EmbedError, Embedder, Facts, Filter, IndexDoc, IndexSettings, Mode, SearchIndex, WorkspaceIndex, quantize,
+    EmbedError, Embedder, Facts, Filter, IndexDoc, IndexSettings, Mode, Population, SearchIndex,
+    WorkspaceIndex, quantize,
 };
 use crate::domain::ids::IdSecret;
 use crate::domain::node::{NodeStatus, NodeType};
@@ -79,6 +80,7 @@ pub(super) fn id(number: u128) -> Uuid {
 /// A node with this name and text, and their vector.
 pub(super) fn doc(number: u128, name: &str, body: &str) -> IndexDoc {
     IndexDoc {
+        population: Population::Main,
         node_id: id(number),
         rev: 1,
         node_type: NodeType::Actor,

@@ -10,7 +10,7 @@ use crate::search::query::calibration::{recall, widening};
 use crate::search::vectors::rows::{Extent, NewRow, ROWS_PER_BLOCK};
 use crate::search::vectors::table::{Depth, Table};
 
-const CLASS: fn(Tlp) -> u8 = |tlp| class_of(NodeType::Actor, NodeStatus::Active, tlp);
+const CLASS: fn(Tlp) -> u8 = |tlp| class_of(Population::Main, NodeType::Actor, NodeStatus::Active, tlp);
 
 /// Vectors clustered around a few hundred centres, like those of real texts, scattered around `centre`.
 fn clustered(count: usize, dimension: usize, seed: u64, centre: f32) -> Vec<Vec<i8>> {

@@ -71,7 +71,7 @@ impl<'a> NewRow<'a> {
     pub(in crate::search) fn of_relation(doc: &IndexDoc) -> Self {
         let class = doc
             .relation
-            .map_or(GONE, |relation| class_of_passage(relation.tlp));
+            .map_or(GONE, |relation| class_of_passage(doc.population, relation.tlp));
         let facts = doc
             .relation
             .map(|known| Facts::of_relation(known.code, known.confidence));

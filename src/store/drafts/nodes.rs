@@ -32,6 +32,8 @@ impl HeldNode {
     fn into_row(mut self, now: DateTime<Utc>, rev: i64) -> NodeRow {
         self.row.put_content(self.merged.into_content(now));
         self.row.rev = rev;
+        // What another source states, too, is a node like any other.
+        self.row.context = None;
         self.row
     }
 }

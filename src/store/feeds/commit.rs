@@ -135,15 +135,27 @@ impl Review {
             let item = newest.get(stix_id).copied();
             item.filter(|item| item.modified == modified)
         };
+        let mut marked_nodes = HashMap::new();
         for node in &mut plan.nodes {
-            if let Some(item) = item_of(&node.stix_id, node.modified) {
+            let item = match node.undated {
+                true => newest.get(node.stix_id.as_str()).copied(),
+                false => item_of(&node.stix_id, node.modified),
+            };
+            if let Some(item) = item {
                 let planned = (node.tlp, node.stated, node.earlier);
                 let marked = item.marking(planned, &node.held_by, &earlier, &mut plan.silent);
                 (node.tlp, node.stated, node.earlier) = marked;
             }
+            if node.is_context() {
+                marked_nodes.insert(node.stix_id.clone(), (node.tlp, node.stated, node.earlier));
+            }
         }
         for edge in &mut plan.relationships {
-            if let Some(item) = item_of(&edge.stix_id, edge.modified) {
+            if edge.is_reference() {
+                if let Some(marked) = marked_nodes.get(&edge.source_ref) {
+                    (edge.tlp, edge.stated, edge.earlier) = *marked;
+                }
+            } else if let Some(item) = item_of(&edge.stix_id, edge.modified) {
                 let planned = (edge.tlp, edge.stated, edge.earlier);
                 let marked = item.marking(planned, &edge.held_by, &earlier, &mut plan.silent);
                 (edge.tlp, edge.stated, edge.earlier) = marked;

@@ -8,6 +8,8 @@ use crate::domain::narrowing::Narrowing;
 pub(in crate::store) fn conditions(narrowing: &Narrowing, node: &str) -> String {
     let Narrowing {
         node_types,
+        // Who shows results compares it: rows have it only inside their properties.
+        stix_types: _,
         source,
         since,
         until,

@@ -22,6 +22,8 @@ pub struct StoredNode {
     pub stix_evidence: Option<Uuid>,
     /// The feeds that brought its versions.
     pub feeds: Vec<Uuid>,
+    /// Whether it is a STIX object beside those that an ingest counts as nodes, and nothing else.
+    pub is_context: bool,
     /// When it was last changed here, as far as an export shows it.
     pub changed_at: Option<DateTime<Utc>>,
 }
@@ -72,6 +74,7 @@ impl StoredNode {
             rev: u64::try_from(row.rev).unwrap_or(0),
             stix_evidence: row.stix_evidence,
             changed_at: row.changed_at,
+            is_context: row.context == Some(true),
             feeds: row.feeds.clone().unwrap_or_default(),
             node: row.into_node(highest)?,
         })

@@ -33,6 +33,8 @@ pub struct StoredEdge {
     pub relationship: String,
     /// 0 to 1.
     pub confidence: f64,
+    /// Whether one of its ends is a STIX object beside those that an ingest counts as nodes.
+    pub is_context: bool,
     pub text: Option<String>,
 }
 
@@ -48,9 +50,10 @@ struct Row {
     confidence: f64,
     raw: Option<Bytes>,
     proof: Option<String>,
+    context: Option<bool>,
 }
 
-const FIELDS: &str = "id, in, out, tlp_rank, relationship, confidence, raw, proof";
+const FIELDS: &str = "id, in, out, tlp_rank, relationship, confidence, raw, proof, context";
 
 impl Store {
     /// Those of these edges that are in force.
@@ -152,6 +155,7 @@ impl Row {
             tlp: tlp(self.tlp_rank)?,
             relationship: self.relationship,
             confidence: self.confidence,
+            is_context: self.context == Some(true),
             text,
         })
     }

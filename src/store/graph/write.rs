@@ -169,6 +169,14 @@ impl<'a> GraphWrite<'a> {
             .await
     }
 
+    /// Ends edges that are no longer stated.
+    pub(in crate::store) async fn end_edges(&mut self, ids: Vec<RecordId>) -> Result<(), StoreError> {
+        self.note_edges(ids.iter())?;
+        self.tx
+            .write("UPDATE $rows SET active = false RETURN NONE", ids)
+            .await
+    }
+
     pub(in crate::store) async fn insert_passages(
         &mut self,
         rows: Vec<PassageRow>,

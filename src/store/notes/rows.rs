@@ -154,6 +154,7 @@ impl NoteRowBuilder {
             feeds: None,
             changed_at: None,
             beside: None,
+            context: None,
             created_at: relation.created_at,
         }
     }

@@ -50,10 +50,12 @@ impl Ingest<'_> {
             let are_known = joined.is_some_and(|(source, target)| source.is_known && target.is_known);
             if !are_known {
                 let (reason, waits) = self.reason_to_wait(edge).await?;
-                let report = &mut self.done.skipped;
-                report.add_invalid("relationship", &edge.stix_id, reason.into());
-                self.done.unjoined.insert(edge.stix_id.clone());
-                self.done.waiting += u64::from(waits);
+                if !edge.is_reference() {
+                    let report = &mut self.done.skipped;
+                    report.add_invalid("relationship", &edge.stix_id, reason.into());
+                    self.done.unjoined.insert(edge.stix_id.clone());
+                    self.done.waiting += u64::from(waits);
+                }
                 absent.extend((waits && joined.is_none()).then_some(edge));
             }
             let (Some((source, end)), Some(target)) = (joined, target) else {
@@ -62,13 +64,13 @@ impl Ingest<'_> {
             let created = u64::from(are_known);
             match target {
                 Target::Nowhere => {
-                    self.done.result.edges_created += created;
+                    self.count_edge(edge, created);
                     if !edge.held_by.is_empty() {
                         self.done.held.note(&edge.stix_id, edge.tlp, &edge.held_by);
                     }
                 }
                 Target::Create(id) => {
-                    self.done.result.edges_created += created;
+                    self.count_edge(edge, created);
                     let row = self.relation(edge, id, (source, end), edge.tlp, default_tlp, &mut writes)?;
                     writes.rows.push(row);
                 }
@@ -78,9 +80,9 @@ impl Ingest<'_> {
                     is_unseen,
                 } => {
                     if is_unseen {
-                        self.done.result.edges_created += created;
+                        self.count_edge(edge, created);
                     } else {
-                        self.done.result.edges_updated += created;
+                        self.count_newer_edge(edge, created);
                     }
                     if are_known && !is_unseen {
                         let is_silent = edge.stated.is_none() && edge.held_by.is_empty();
@@ -119,7 +121,7 @@ impl Ingest<'_> {
         (level, updated): (Tlp, u64),
         writes: &mut EdgeWrites<'_>,
     ) -> Result<(), StoreError> {
-        self.done.result.edges_updated += updated;
+        self.count_newer_edge(edge, updated);
         self.tx.charge(size::of_edge(edge))?;
         let left = known.changed_at.max(known.modified);
         let held = self.held_rises(&known.id, known.held_by.as_deref(), level)?;
@@ -140,8 +142,11 @@ impl Ingest<'_> {
         are_known: bool,
         writes: &mut EdgeWrites<'_>,
     ) {
-        if are_known {
-            self.done.skipped.count("relationship", OLD);
+        if are_known && !edge.is_reference() {
+            match edge.is_context() {
+                true => self.done.skipped.keep("relationship"),
+                false => self.done.skipped.count("relationship", OLD),
+            }
         }
         let row = (&known.id, edge.modified, size::of_edge(edge));
         writes

@@ -116,7 +116,7 @@ impl Store {
         loop {
             let released = with_retry(|| async {
                 let tx = self.begin().await?;
-                let release = Release::new(&tx, (ws, after), marking);
+                let release = Release::new(&tx, self.ids_of(ws), (ws, after), marking);
                 let outcome = release.page(known_from, page, &audit).await;
                 tx.finish(outcome).await
             });

@@ -42,6 +42,7 @@ impl Ingest<'_> {
         let (mut row, source) = self.version(node, known.key()?, level, default_tlp, writes)?;
         row.evidence.clone_from(&old.evidence);
         row.evidence_tlp.clone_from(&old.evidence_tlp);
+        row.context = old.context;
         let before = tlp(old.tlp_rank)?;
         if before <= level {
             row.ingested_at = old.ingested_at;
@@ -57,6 +58,7 @@ impl Ingest<'_> {
         } else {
             let record = self.record_of(&old, before)?;
             row.link(key(&record.id)?, before);
+            self.done.result.evidence_created += 1;
             writes.evidence.push(record);
         }
         self.keep_text(&old, &row).await?;

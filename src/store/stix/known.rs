@@ -28,6 +28,7 @@ pub(super) struct ExistingNode {
     pub(super) held_by: Option<Vec<String>>,
     pub(super) feeds: Option<Vec<Uuid>>,
     pub(super) changed_at: Option<DateTime<Utc>>,
+    pub(super) context: Option<bool>,
 }
 
 /// A stored relationship.
@@ -61,7 +62,7 @@ pub(super) struct OriginalRow {
 impl VersionRow for ExistingNode {
     const TABLE: &'static str = "node";
     const QUERY: &'static str = "SELECT id, modified, evidence, evidence_tlp, stix_evidence, properties, tlp_rank, \
-                                 held_by, feeds, changed_at FROM $ids WHERE ws = $ws";
+                                 held_by, feeds, changed_at, context FROM $ids WHERE ws = $ws";
 
     fn id(&self) -> &RecordId {
         &self.id
@@ -139,7 +140,7 @@ pub(super) type Ends<'p> = HashMap<&'p str, End>;
 
 impl Ingest<'_> {
     /// Whether a row may exist.
-    fn may_exist(&self, id: &Uuid) -> bool {
+    pub(super) fn may_exist(&self, id: &Uuid) -> bool {
         self.known.is_none_or(|known| known.contains(id))
     }
 

@@ -37,6 +37,7 @@ pub(super) struct NodeWrites<'p> {
 
 impl Ingest<'_> {
     pub(super) async fn nodes(&mut self, nodes: &[StixNode], default_tlp: Tlp) -> Result<(), StoreError> {
+        let nodes = &*self.date_observables(nodes).await?;
         let targets = self.node_targets(nodes).await?;
         let mut writes = NodeWrites::default();
         for (place, (node, target)) in nodes.iter().zip(targets).enumerate() {
@@ -46,14 +47,14 @@ impl Ingest<'_> {
             }
             match target {
                 Target::Nowhere => {
-                    self.done.result.nodes_created += 1;
+                    self.count_created(node);
                     if !node.held_by.is_empty() {
                         self.done.held.note(&node.stix_id, node.tlp, &node.held_by);
                     }
-                    self.done.result.evidence_created += 1;
+                    self.count_evidence(node);
                 }
                 Target::Create(id) => {
-                    self.done.result.nodes_created += 1;
+                    self.count_created(node);
                     let (mut row, source) = self.version(node, id, node.tlp, default_tlp, &mut writes)?;
                     row.link(source, node.tlp);
                     writes.created.push(row);
@@ -65,14 +66,14 @@ impl Ingest<'_> {
                 } => {
                     // What another source made is no version of the object, so it decides nothing about its marking.
                     if row.stix_evidence.is_none() {
-                        self.done.result.nodes_updated += 1;
+                        self.count_joined(node);
                         self.join_node(node, &row, default_tlp, &mut writes).await?;
                         continue;
                     }
                     if is_unseen {
-                        self.done.result.nodes_created += 1;
+                        self.count_created(node);
                     } else {
-                        self.done.result.nodes_updated += 1;
+                        self.count_updated(node);
                         let is_silent = node.stated.is_none() && node.held_by.is_empty();
                         let version = silent_version(row.level()?, node.tlp, level, is_silent);
                         self.done.silent.note(&node.stix_id, version);
@@ -110,7 +111,7 @@ impl Ingest<'_> {
         (original, level): (Uuid, Tlp),
         writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
-        self.done.result.nodes_updated += 1;
+        self.count_updated(node);
         self.tx.charge(size::of_node(node))?;
         let (evidence, held_by) = (record("evidence", original), known.held_by.as_deref());
         let held = self.held_rises(&evidence, held_by, level)?;
@@ -121,7 +122,10 @@ impl Ingest<'_> {
 
     /// A version that is not newer than its row, and changes nothing but which feeds restrict the row.
     fn skip_node(&mut self, node: &StixNode, known: ExistingNode, writes: &mut NodeWrites<'_>) {
-        self.done.skipped.count(stix_type(&node.stix_id), OLD);
+        match node.is_context() {
+            true => self.done.skipped.keep(stix_type(&node.stix_id)),
+            false => self.done.skipped.count(stix_type(&node.stix_id), OLD),
+        }
         // Further evidence may be an older version, or what another source added, so the feed still counts.
         if known.evidence.len() <= 1 {
             let row = (&known.id, node.modified, size::of_node(node));
@@ -166,6 +170,10 @@ impl Ingest<'_> {
         writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
         let (mut row, source) = self.version(node, known.key()?, level, default_tlp, writes)?;
+        row.context = known.context;
+        if node.is_context() && !node.undated {
+            self.superseded.push(known.id.clone());
+        }
         keep_additions(&mut row, known, &node.properties, self.rows.now)?;
         row.link(source, level);
         writes.updated.push(row);
@@ -194,6 +202,7 @@ impl Ingest<'_> {
         };
         self.hold(held, &source.id, default_tlp, &mut writes.held)?;
         self.placed.insert(self.first_id(&node.stix_id), id);
+        self.count_evidence(node);
         writes.evidence.push(source);
         Ok((row, source_id))
     }
@@ -210,7 +219,6 @@ impl Ingest<'_> {
             repeated,
         } = writes;
         unrestricted.write(self.tx).await?;
-        self.done.result.evidence_created += evidence.len() as u64;
         self.graph.insert_evidence(evidence).await?;
         self.graph.insert_nodes(created).await?;
         self.graph.replace_nodes(updated).await?;

@@ -16,6 +16,7 @@ use self::nodes::{Authors, remark};
 use super::known_definitions::{DEFINITIONS, Definitions, definition_rows};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
+use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::marking;
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
@@ -87,6 +88,7 @@ enum Cause {
 /// A transaction that marks rows anew.
 pub(in crate::store) struct Release<'a> {
     tx: &'a WriteTx,
+    ids: WorkspaceIds,
     ws: Uuid,
     /// The number of the last write that this one was planned after.
     after: u64,
@@ -94,9 +96,15 @@ pub(in crate::store) struct Release<'a> {
 }
 
 impl<'a> Release<'a> {
-    pub(in crate::store) fn new(tx: &'a WriteTx, (ws, after): (Uuid, u64), marking: &'a str) -> Self {
+    pub(in crate::store) fn new(
+        tx: &'a WriteTx,
+        ids: WorkspaceIds,
+        (ws, after): (Uuid, u64),
+        marking: &'a str,
+    ) -> Self {
         Self {
             tx,
+            ids,
             ws,
             after,
             marking,

@@ -79,7 +79,7 @@ impl Store {
             let (_, rows) = progress.left.split_at(rest);
             let raised = with_retry(|| async {
                 let tx = self.begin().await?;
-                let release = Release::new(&tx, (ws, after), marking);
+                let release = Release::new(&tx, self.ids_of(ws), (ws, after), marking);
                 let outcome = release.raise(rows, &audit).await;
                 tx.finish(outcome).await
             });

@@ -78,6 +78,7 @@ impl StixRows {
             held_by: held_by(&node.held_by),
             feeds: self.feeds(),
             changed_at: None,
+            context: node.is_context().then_some(true),
             rev: self.rev,
             ingested_at: self.now,
         }
@@ -102,13 +103,14 @@ impl StixRows {
             confidence: edge.confidence,
             active: edge.active,
             modified: Some(edge.modified),
-            raw: Some(Bytes::from(edge.raw.clone())),
+            raw: (!edge.is_reference()).then(|| Bytes::from(edge.raw.clone())),
             proof: None,
             evidence: None,
             properties: None,
             held_by: held_by(&edge.held_by),
             feeds: self.feeds(),
             changed_at: None,
+            context: edge.is_context().then_some(true),
             created_at: self.now,
         }
     }

@@ -87,7 +87,7 @@ impl Ingest<'_> {
         &mut self,
         edge: &StixRelationship,
     ) -> Result<(&'static str, bool), StoreError> {
-        if !self.keeps_waiting {
+        if !self.keeps_waiting && !edge.is_reference() {
             return Ok((NO_END, false));
         }
         let rank = i64::from(edge.tlp.rank());

@@ -273,7 +273,7 @@ fn one_bad_object_is_skipped_with_its_reason_and_loses_nothing_else() {
 }
 
 #[test]
-fn unsupported_types_are_counted_with_their_reason() {
+fn other_types_are_counted_as_skipped_and_kept() {
     run(async {
         let app = TestApp::shared().await;
         let tool = object("tool", "t");
@@ -291,14 +291,13 @@ fn unsupported_types_are_counted_with_their_reason() {
             "{results}"
         );
         let types = &results["skipped_by_type"];
+        let kept = |number: u64| json!({"count": number, "kept": number, "reasons": {}});
+        assert_eq!(types["x-own-thing"], kept(2));
+        assert_eq!(types["location"], kept(1));
+        assert_eq!(types["relationship"], kept(1));
         assert_eq!(
-            types["x-own-thing"],
-            json!({"count": 2, "reasons": {"type is not supported": 2}})
-        );
-        assert_eq!(types["location"]["count"], 1);
-        assert_eq!(
-            types["relationship"]["reasons"],
-            json!({"target_ref: location objects are not nodes": 1})
+            results["kept"],
+            json!({"objects_created": 3, "objects_updated": 0, "relationships_created": 1})
         );
         assert_eq!(types.as_object().unwrap().len(), 3);
         app.stop().await;

@@ -163,7 +163,16 @@ fn relationships_need_both_ends_and_may_arrive_later_than_they() {
         let results = app.admin.ingest(json!([odd])).await;
         assert_eq!(
             results["skipped_by_type"]["relationship"]["reasons"],
-            json!({"target_ref: identity objects are not nodes": 1})
+            json!({"an end of the relationship is not in the workspace; it waits for it": 1})
+        );
+        let marked = with(
+            uses.clone(),
+            json!({"id": id("relationship"), "target_ref": id("marking-definition")}),
+        );
+        let results = app.admin.ingest(json!([marked])).await;
+        assert_eq!(
+            results["skipped_by_type"]["relationship"]["reasons"],
+            json!({"target_ref: marking-definition objects are not nodes": 1})
         );
         for (broken, reason) in [
             (without(uses.clone(), "target_ref"), "target_ref"),

@@ -135,7 +135,7 @@ fn an_event_without_a_usable_attribute_is_taken_with_nothing_in_it() {
             assert_eq!(results["skipped"], n * 5, "{results}");
             let reasons = match n {
                 0 => json!({}),
-                _ => json!({"attribute": {"count": 5, "reasons": {"attribute is deleted": 1,
+                _ => json!({"attribute": {"count": 5, "kept": 0, "reasons": {"attribute is deleted": 1,
                     "attribute is not an object": 1, "value is empty": 2, "value is not a string": 1}}}),
             };
             assert_eq!(results["skipped_by_type"], reasons, "{results}");

@@ -15,6 +15,7 @@ mod backpressure;
 mod bad_input;
 mod bad_urls;
 mod browser;
+mod context_objects;
 mod contract;
 mod demo;
 mod differential;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 mod definitions;
 mod earlier;
 mod planning;
+mod references;
 
 pub use self::earlier::{EarlierVersions, VersionMarking};
 use self::planning::ReferencedObjects;
@@ -28,9 +29,9 @@ use super::schema::StixValidator;
 pub use super::skip_report::{
     MarkedSkips, SkipReport, SkippedObject, SkippedSize, SkippedType, SkipsByMarking,
 };
-use crate::domain::kinds::StixRow;
+use crate::domain::kinds::{StixRow, is_context_node};
 use crate::domain::node::{NodeStatus, NodeType};
-use crate::domain::packing::pack;
+use crate::domain::packing::{pack, unpacked_size};
 use crate::domain::tlp::Tlp;
 
 /// Maximum length of a single string in an object, in bytes.
@@ -53,6 +54,8 @@ pub struct StixDefaults {
 pub struct StixNode {
     pub stix_id: String,
     pub modified: DateTime<Utc>,
+    /// Whether it states no time of its own, as observables do: `modified` is when it came.
+    pub undated: bool,
     pub node_type: NodeType,
     pub name: String,
     pub description: String,
@@ -131,7 +134,62 @@ pub struct StixPlan {
     pub default_tlp: Tlp,
 }
 
+impl StixNode {
+    /// Whether it is a node beside those that an ingest counts.
+    pub fn is_context(&self) -> bool {
+        is_context_node(&self.stix_id)
+    }
+}
+
+impl From<StixNode> for StixSupport {
+    /// The object as one that others refer to.
+    fn from(node: StixNode) -> Self {
+        Self {
+            stix_id: node.stix_id,
+            modified: node.modified,
+            tlp: node.tlp,
+            states: None,
+            raw: node.raw,
+            held_by: node.held_by,
+            carried: node.carried,
+        }
+    }
+}
+
+impl StixRelationship {
+    /// Whether one of its ends is a node beside those that an ingest counts.
+    pub fn is_context(&self) -> bool {
+        is_context_node(&self.source_ref) || is_context_node(&self.target_ref)
+    }
+
+    /// Whether it stands in a property of its source and is no object itself.
+    pub fn is_reference(&self) -> bool {
+        self.stix_id.starts_with(references::PREFIX)
+    }
+}
+
 impl StixPlan {
+    /// The plan with what is reviewed: authors come with what they wrote, and references with the objects that they stand in.
+    pub fn into_reviewable(mut self) -> Self {
+        let (authors, nodes): (Vec<StixNode>, Vec<StixNode>) = self
+            .nodes
+            .into_iter()
+            .partition(|node| type_of_id(&node.stix_id) == Some("identity"));
+        self.nodes = nodes;
+        for author in &authors {
+            let (tlp, bytes) = (author.tlp, unpacked_size(&author.raw));
+            self.keep(SkippedSize { tlp, bytes }, "identity");
+        }
+        self.supporting.extend(authors.into_iter().map(StixSupport::from));
+        self.relationships.retain(|edge| !edge.is_reference());
+        self
+    }
+
+    fn keep(&mut self, size: SkippedSize, kind: &str) {
+        self.skipped.keep(kind);
+        self.skips.keep(size, kind);
+    }
+
     fn skip(&mut self, size: SkippedSize, kind: &str, reason: &str) {
         self.skipped.count(kind, reason);
         self.skips.count(size, kind, reason);
@@ -226,7 +284,15 @@ impl Planner {
         }
         let taken = self.check_object(object).and_then(|checked| {
             match row {
-                Some(row) => self.plan.nodes.push(self.node(row, &checked)?),
+                Some(row) => {
+                    let node = self.node(row, &checked)?;
+                    if row.is_context() {
+                        self.plan
+                            .relationships
+                            .extend(references::of(&node, &checked.raw));
+                    }
+                    self.plan.nodes.push(node);
+                }
                 None => self.plan.relationships.push(self.relationship(&checked)),
             }
             self.note_markings(&id, &checked);
@@ -276,7 +342,8 @@ impl Planner {
             modified: modified_of(raw).unwrap_or(self.defaults.now),
             node_type: row.node_type(raw),
             name,
-            description: text(raw, "description").unwrap_or_default().to_owned(),
+            description: row.text_of(raw).to_owned(),
+            undated: modified_of(raw).is_none(),
             source: self.source_of(raw, checked.tlp),
             status: if inactive {
                 NodeStatus::Rejected
@@ -374,12 +441,18 @@ impl Planner {
         });
     }
 
-    /// The markings and identities, and the unsupported objects referenced by accepted ones.
+    /// What describes other objects, and the unsupported objects referenced by accepted ones.
     fn take_referenced(&mut self) -> ReferencedObjects {
         let waiting: HashMap<String, PlacedObject> =
             std::mem::take(&mut self.unsupported).into_iter().collect();
         // Later bundles, such as the next page of a feed, may refer to these without resending them.
-        let ahead = |id: &&String| matches!(type_of_id(id), Some("marking-definition" | "identity"));
+        let ahead = |id: &&String| {
+            let kind = type_of_id(id);
+            matches!(
+                kind,
+                Some("marking-definition" | "extension-definition" | "language-content")
+            )
+        };
         let mut queue: Vec<String> = waiting.keys().filter(ahead).cloned().collect();
         queue.extend(std::mem::take(&mut self.referenced));
         ReferencedObjects { waiting, queue }
@@ -398,7 +471,7 @@ impl Planner {
             Ok(checked) => {
                 self.note_markings(&id, &checked);
                 visit_refs(&checked.raw, &mut |id| queue.push(id.to_owned()));
-                self.plan.skip(size, &kind, "kept for references, not a node");
+                self.plan.keep(size, &kind);
                 self.plan.supporting.push(self.support(id, checked));
             }
             Err(reason) => {

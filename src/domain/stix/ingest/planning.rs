@@ -158,6 +158,10 @@ mod tests {
                 "source_ref": id("tool", n), "target_ref": id("tool", (n + 1) % 25)}),
             );
             objects.push(json!({"type": "x-other", "id": id("x-other", n)}));
+            objects.push(
+                json!({"type": "marking-definition", "id": id("marking-definition", n), "spec_version": "2.1",
+                "created": time, "definition_type": "statement", "definition": {"statement": "s"}}),
+            );
             objects.push(json!({"type": "tool", "id": "no id"}));
         }
         let defaults = StixDefaults {
@@ -173,7 +177,7 @@ mod tests {
             (nodes, edges, supporting, plan.skipped)
         };
         let whole = told(plan(objects.clone().into(), defaults, Markings::new()));
-        assert_eq!((whole.0.len(), whole.1.len(), whole.2.len()), (25, 25, 25));
+        assert_eq!((whole.0.len(), whole.1.len(), whole.2.len()), (75, 25, 25));
         for piece in [1, 3, 24, 1000] {
             let mut planning = StixPlanning::begin(objects.clone().into(), defaults, Markings::new());
             while planning.step(piece) {}

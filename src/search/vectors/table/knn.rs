@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::domain::node::{NodeStatus, NodeType};
     use crate::domain::tlp::Tlp;
-    use crate::search::document::{CompiledFilter, Filter, class_of};
+    use crate::search::document::{CompiledFilter, Filter, Population, class_of};
 
     /// All near rows lie in the sampled blocks, in the others, or evenly; the filter lets some classes pass.
     #[test]
@@ -280,7 +280,7 @@ mod tests {
                 })
                 .collect();
             let tlp = |row: usize| Tlp::ALL[row % Tlp::ALL.len()];
-            let class = |row| class_of(NodeType::Actor, NodeStatus::Active, tlp(row));
+            let class = |row| class_of(Population::Main, NodeType::Actor, NodeStatus::Active, tlp(row));
             let new = vectors
                 .iter()
                 .enumerate()

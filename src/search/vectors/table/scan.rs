@@ -132,13 +132,13 @@ mod tests {
     use super::*;
     use crate::domain::node::{NodeStatus, NodeType};
     use crate::domain::tlp::Tlp;
-    use crate::search::document::class_of;
+    use crate::search::document::{Population, class_of};
 
     #[test]
     fn many_threads_find_what_one_finds() {
         const DIMENSION: usize = 8;
         let mut table = Table::open(None, Extent::default(), DIMENSION).unwrap();
-        let class = class_of(NodeType::Actor, NodeStatus::Active, Tlp::White);
+        let class = class_of(Population::Main, NodeType::Actor, NodeStatus::Active, Tlp::White);
         for block in 0..extent(20, MANY_BLOCKS + 3) {
             let rows = block * ROWS_PER_BLOCK..(block + 1) * ROWS_PER_BLOCK;
             let vector = |row: usize| {

@@ -9,11 +9,12 @@ use surrealdb::types::{Bytes, SurrealValue};
 use uuid::Uuid;
 
 use super::{Cause, MarkedRow, Release, RemarkedObject};
+use crate::domain::graph::place::Place;
 use crate::domain::kinds::StixRow;
 use crate::domain::stix::{marking, object, properties};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
-use crate::store::rows::{NodeRow, tlp, unpack};
+use crate::store::rows::{NodeRow, record, tlp, unpack};
 use crate::store::stix::support_rows::support_rows;
 
 /// The name of an author and its marking, by STIX id.
@@ -35,9 +36,10 @@ impl Release<'_> {
             .iter()
             .filter_map(|object| object::text(&object.raw, "created_by_ref"))
             .collect();
-        let ids = ids.into_iter().flat_map(|id| support_rows(self.ws, id)).collect();
+        let mut rows = self.author_nodes(&ids).await?;
+        let supporting = ids.into_iter().flat_map(|id| support_rows(self.ws, id)).collect();
         let query = "SELECT stix_id, tlp_rank, modified, raw FROM $ids WHERE ws = $ws";
-        let mut rows: Vec<AuthorRow> = self.tx.find(self.ws, query, ids).await?;
+        rows.extend(self.tx.find::<AuthorRow>(self.ws, query, supporting).await?);
         // The last one counts.
         rows.sort_by_key(|row| (Reverse(row.tlp_rank), row.modified));
         let mut read = Vec::new();
@@ -54,6 +56,21 @@ impl Release<'_> {
             authors.insert(stix_id, (name, level));
         }
         Ok(authors)
+    }
+
+    /// The versions of these identities that are nodes; earlier versions of this program had them as supporting objects.
+    async fn author_nodes(&self, stix_ids: &HashSet<&str>) -> Result<Vec<AuthorRow>, StoreError> {
+        let places = || std::iter::once(Place::First).chain(Place::beside());
+        let names = stix_ids
+            .iter()
+            .flat_map(|id| places().map(move |place| place.name(id)));
+        let rows = names.map(|name| record("node", self.ids.node(&name))).collect();
+        let query = "SELECT VALUE stix_evidence FROM $ids WHERE ws = $ws AND stix_evidence != NONE";
+        let originals: Vec<Uuid> = self.tx.find(self.ws, query, rows).await?;
+        let originals = originals.into_iter().map(|id| record("evidence", id)).collect();
+        let query = "SELECT ext_id AS stix_id, tlp_rank, created_at AS modified, raw FROM $ids \
+                     WHERE ws = $ws AND raw != NONE";
+        self.tx.find(self.ws, query, originals).await
     }
 }
 
@@ -102,7 +119,7 @@ fn own_words_only(node: &mut NodeRow, object: &RemarkedObject, authors: &Authors
         if let Some(name) = StixRow::of(kind).and_then(|row| row.name_of(raw)) {
             node.name = name;
         }
-        node.description = object::text(raw, "description").unwrap_or_default().to_owned();
+        node.description = StixRow::of(kind).map_or_else(String::new, |row| row.text_of(raw).to_owned());
         node.properties = Value::Object(properties::of_node(raw)).to_string();
         if let Some(percent) = raw.get("confidence").and_then(Value::as_f64) {
             node.confidence = percent / 100.0;
