@@ -52,9 +52,7 @@ function missing(id, withRejected) {
 function head(node, at) {
   const { aliases, fields, ...others } = node.properties;
   const names = texts(aliases);
-  // What a STIX object refers to is among its relationships.
-  const isField = ([name]) => !/_refs?$/.test(name);
-  const ofObject = others.stix_type ? Object.fromEntries(Object.entries(fields ?? {}).filter(isField)) : { fields };
+  const ofObject = others.stix_type ? fields : { fields };
   const shown = { ...(names.length === 0 && { aliases }), ...others, ...ofObject };
   const copy = button("Copy id", async () => {
     await navigator.clipboard.writeText(node.id).then(

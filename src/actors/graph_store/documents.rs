@@ -104,7 +104,7 @@ impl DocumentParts<'_> {
             collect(self.properties.get(key), &mut words);
         }
         if let Some(Value::Object(fields)) = self.properties.get(FIELDS) {
-            let said = fields.iter().filter(|(key, _)| !is_reference_or_time(key));
+            let said = fields.iter().filter(|(key, _)| !is_time(key));
             said.for_each(|(_, value)| collect(Some(value), &mut words));
         }
         let stix_type = self.properties.get("stix_type").and_then(Value::as_str);
@@ -136,17 +136,9 @@ impl DocumentParts<'_> {
     }
 }
 
-/// Whether a field of a STIX object holds ids or times, which nobody searches as words.
-fn is_reference_or_time(field: &str) -> bool {
-    let ends = [
-        "_ref",
-        "_refs",
-        "_seen",
-        "_observed",
-        "_time",
-        "_started",
-        "_ended",
-    ];
+/// Whether a field of a STIX object holds a time, which nobody searches as words.
+fn is_time(field: &str) -> bool {
+    let ends = ["_seen", "_observed", "_time", "_started", "_ended"];
     ends.iter().any(|end| field.ends_with(end)) || ["published", "created", "modified"].contains(&field)
 }
 

@@ -84,8 +84,12 @@ pub fn of_node(object: &Map<String, Value>) -> Map<String, Value> {
         shown.insert("ioc_type".into(), kind.as_str().into());
     }
     add_missing(&mut shown, "aliases", digests(object).map(Value::from));
+    // References are relationships, of which a reader sees those to what the reader may see.
+    let is_reference = |key: &str| key.ends_with("_ref") || key.ends_with("_refs");
     let is_field = |(key, value): &(&String, &Value)| {
-        !SHOWN_ELSEWHERE.contains(&key.as_str()) && value.as_str().is_none_or(|text| text.len() <= MAX_FIELD)
+        !SHOWN_ELSEWHERE.contains(&key.as_str())
+            && !is_reference(key)
+            && value.as_str().is_none_or(|text| text.len() <= MAX_FIELD)
     };
     let fields: Map<String, Value> = object
         .iter()
