@@ -48,9 +48,14 @@ impl Kind {
         }
     }
 
-    /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type.
+    /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type. What
+    /// gives context is of no kind, but a value that became an observable's node is still an indicator.
     pub fn of(node_type: NodeType, stix_type: Option<&str>) -> Option<Self> {
-        let of_type = stix_type.and_then(StixRow::of).and_then(|row| row.asked);
+        let row = stix_type.and_then(StixRow::of);
+        if row.is_some_and(StixRow::is_context) && node_type != NodeType::Ioc {
+            return None;
+        }
+        let of_type = row.and_then(|row| row.asked);
         if let Some(kind) = of_type.filter(|kind| kind.node_types().contains(&node_type)) {
             return Some(kind);
         }

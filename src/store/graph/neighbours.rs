@@ -96,7 +96,7 @@ impl Store {
                  WHERE ws = $ws AND active = true AND tlp_rank <= $highest; \
              LET $ends = array::distinct(array::concat($targets, $sources)); \
              LET $near = SELECT id, confidence, name FROM $ends WHERE ws = $ws AND tlp_rank <= $highest \
-                 AND status IN $statuses AND node_type IN $types{}; \
+                 AND status IN $statuses AND node_type IN $types AND (context = NONE OR node_type = 'osint'){}; \
              SELECT id, confidence, name FROM $near ORDER BY confidence DESC, name, id LIMIT {}; \
              SELECT id FROM $near",
             conditions(wanted.narrowing, ""),

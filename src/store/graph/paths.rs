@@ -148,7 +148,7 @@ impl Store {
         facts.collect()
     }
 
-    /// At most `most` nodes of one of these types, in no particular order.
+    /// At most `most` nodes of one of these types that an ingest counts, in no particular order.
     pub async fn nodes_of_type(
         &self,
         ws: Uuid,
@@ -159,8 +159,8 @@ impl Store {
         let types: Vec<String> = types.iter().map(|kind| kind.to_string()).collect();
         let query = format!(
             "SELECT id AS node, node_type, confidence AS node_confidence, properties FROM node \
-                 WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses AND node_type IN $types{} \
-                 LIMIT {most}",
+                 WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses AND node_type IN $types \
+                 AND context = NONE{} LIMIT {most}",
             conditions(narrowing, "")
         );
         let mut statement = self.db.query(query);

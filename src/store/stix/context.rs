@@ -99,9 +99,10 @@ impl Ingest<'_> {
         if stored.is_empty() {
             return Ok(Cow::Borrowed(nodes));
         }
-        let names = stored
-            .keys()
-            .filter_map(|id| ids.get(id))
+        // Others stand beside a row that the writer does not see.
+        let hidden = stored.iter().filter(|(_, row)| !self.sees(row.tlp_rank));
+        let names = hidden
+            .filter_map(|(id, _)| ids.get(id))
             .map(|node| node.stix_id.as_str());
         let beside = self.beside::<ExistingNode>(names).await?;
         let beside = beside.into_values().flatten().map(|(_, row)| row);

@@ -56,7 +56,8 @@ impl Ingest<'_> {
                     self.done.unjoined.insert(edge.stix_id.clone());
                     self.done.waiting += u64::from(waits);
                 }
-                absent.extend((waits && joined.is_none()).then_some(edge));
+                // Of an object that the writer does not see, a version that it sees may come.
+                absent.extend(waits.then_some(edge));
             }
             let (Some((source, end)), Some(target)) = (joined, target) else {
                 continue;

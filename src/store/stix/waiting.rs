@@ -159,10 +159,7 @@ impl Ingest<'_> {
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
         let awaited = rows
             .iter()
-            .map(|row| match ends.contains_key(row.source_ref.as_str()) {
-                true => row.target_ref.clone(),
-                false => row.source_ref.clone(),
-            });
+            .map(|row| missing_end(ends, &row.source_ref, &row.target_ref).clone());
         self.note_awaited(awaited.collect()).await?;
         self.tx
             .write("INSERT INTO stix_waiting $rows RETURN NONE", rows)
@@ -171,10 +168,7 @@ impl Ingest<'_> {
     }
 
     fn waiting_row(&self, edge: &StixRelationship, ends: &Ends<'_>, default_tlp: Tlp) -> WaitingRow {
-        let end = match ends.contains_key(edge.source_ref.as_str()) {
-            true => &edge.target_ref,
-            false => &edge.source_ref,
-        };
+        let end = missing_end(ends, &edge.source_ref, &edge.target_ref);
         let tlp_rank = i64::from(edge.tlp.rank());
         let key = vec![
             self.ws.into_value(),
@@ -293,26 +287,43 @@ impl Ingest<'_> {
             edges.sort_by(|one, other| (one.modified, &one.stix_id).cmp(&(other.modified, &other.stix_id)));
             let own = (self.highest, self.rows.feed);
             let done = std::mem::take(&mut self.done);
+            // What this writer sent is not what the sender of the relationships knows.
+            let sent = std::mem::take(&mut self.own);
             (self.highest, self.rows.feed) = (tlp(highest)?, feed);
             for edges in edges.chunks(CHUNK) {
                 self.edges(edges, tlp(default_tlp)?).await?;
             }
             (self.highest, self.rows.feed) = own;
+            self.own = sent;
             let joined: Outcome = std::mem::replace(&mut self.done, done);
             // The writer is told of those that it sees.
-            let mut seen = 0;
+            let (mut seen, mut context) = (0, 0);
             for edges in edges.chunks(CHUNK) {
                 let ends = self.ends(edges).await?;
                 let is_known = |end: &String| ends.get(end.as_str()).is_some_and(|end| end.is_known);
                 let sees = |edge: &&StixRelationship| {
                     edge.tlp <= self.highest && is_known(&edge.source_ref) && is_known(&edge.target_ref)
                 };
-                seen += edges.iter().filter(sees).count() as u64;
+                let (of_context, others): (Vec<_>, Vec<_>) = edges
+                    .iter()
+                    .filter(|edge| !edge.is_reference())
+                    .filter(sees)
+                    .partition(|edge| edge.is_context());
+                seen += others.len() as u64;
+                context += of_context.len() as u64;
             }
             self.done.result.edges_created += joined.result.edges_created.min(seen);
+            self.done.result.kept.relationships_created +=
+                joined.result.kept.relationships_created.min(context);
         }
         Ok(())
     }
+}
+
+/// The end that a relationship waits for.
+fn missing_end<'e>(ends: &Ends<'_>, source: &'e String, target: &'e String) -> &'e String {
+    let is_known = ends.get(source.as_str()).is_some_and(|end| end.is_known);
+    if is_known { target } else { source }
 }
 
 const AWAITED: &str = "SELECT * FROM $ids WHERE ws = $ws";

@@ -23,6 +23,17 @@ const WORDS: [&str; 10] = [
     "foundry",
 ];
 const KINDS: [&str; 5] = ["tool", "malware", "intrusion-set", "attack-pattern", "campaign"];
+/// What gives context to them.
+const CONTEXT: [&str; 8] = [
+    "report",
+    "note",
+    "sighting",
+    "identity",
+    "infrastructure",
+    "location",
+    "ipv4-addr",
+    "x-acme-ticket",
+];
 const RED: &str = "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed";
 const SESSIONS: [&str; 2] = ["morning", "evening"];
 const VISIBLE: [&str; 3] = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER"];
@@ -230,9 +241,15 @@ impl Writer<'_> {
         let is_known = self.objects.iter().any(|(hidden, _)| !is_hidden || *hidden);
         let mut object = if has_versions && is_known && self.rng.random_bool(0.5) {
             let before = self.any_object(!is_hidden);
+            if before.get("modified").is_none() {
+                // An observable has no versions.
+                return self.mark(unmark(before), is_hidden);
+            }
             let year = self.rng.random_range(2020..2026);
             let changes = json!({"description": self.text(), "name": self.name()});
             unmark(version(&before, year, changes))
+        } else if self.rng.random_bool(0.4) {
+            self.context()
         } else {
             let (kind, name, description) = (self.pick(&KINDS), self.name(), self.text());
             with(object(kind, &name), json!({"description": description}))
@@ -242,6 +259,38 @@ impl Writer<'_> {
             object = add_marking(object, &marking);
         }
         self.mark(object, is_hidden)
+    }
+
+    /// An object beside those that an ingest counts as nodes; it may refer to what only others see.
+    fn context(&mut self) -> Value {
+        let (kind, name, text) = (self.pick(&CONTEXT), self.name(), self.text());
+        if kind == "ipv4-addr" {
+            let value = format!("198.51.100.{}", self.rng.random_range(1..6));
+            let id = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, value.as_bytes());
+            return json!({"type": kind, "spec_version": "2.1", "id": format!("{kind}--{id}"), "value": value});
+        }
+        let named = match self.objects.is_empty() {
+            true => Vec::new(),
+            false => {
+                let count = self.rng.random_range(1..4);
+                (0..count).map(|_| self.any_object(true)["id"].clone()).collect()
+            }
+        };
+        let more = match kind {
+            _ if named.is_empty() => json!({"identity_class": "group"}),
+            "report" => json!({"published": "2026-01-01T00:00:00Z", "object_refs": named}),
+            "note" => json!({"content": text, "object_refs": named}),
+            "sighting" => json!({"sighting_of_ref": named[0], "count": 2}),
+            "location" => json!({"region": "africa"}),
+            _ => json!({"identity_class": "group"}),
+        };
+        let needs_refs = ["report", "note", "sighting", "location"].contains(&kind);
+        let kind = if named.is_empty() && needs_refs {
+            "identity"
+        } else {
+            kind
+        };
+        with(object(kind, &name), with(json!({"description": text}), more))
     }
 
     /// Marks an object of a hidden write; a visible one may say nothing of itself.
