@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use threat_memory::domain::node::{NodeStatus, NodeType};
 use threat_memory::domain::tlp::Tlp;
-use threat_memory::search::{Facts, IndexDoc};
+use threat_memory::search::{Facts, IndexDoc, Population};
 use uuid::Uuid;
 
 use crate::Fallible;
@@ -46,6 +46,7 @@ pub fn node(object: &Value) -> Option<IndexDoc> {
     let mut identifiers = external_ids(object);
     identifiers.push(stix_id.to_owned());
     Some(IndexDoc {
+        population: Population::Main,
         node_id: node_id(stix_id)?,
         rev: 1,
         node_type,
