@@ -139,6 +139,7 @@ async fn node(
         (
             "stix_id" = String,
             Query,
+            pattern = "^[a-z][a-z0-9-]+--[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
             description = "Id of the object; the case of its UUID does not count.",
             example = "malware--31b940d4-6f77-4a6a-9026-81c1046b8f47",
         ),
