@@ -102,11 +102,11 @@ def high_value(shared):
 
 
 def stageable(objects):
-    """The objects that are reviewed: nodes, and relationships between nodes. Authors come with what they wrote."""
+    """The objects that are reviewed: nodes, and relationships between nodes."""
 
     def taken(one):
         ends = [one["source_ref"], one["target_ref"]] if one["type"] == "relationship" else [one["id"]]
-        return one["type"] != "identity" and all(end.split("--")[0] not in NO_NODES for end in ends)
+        return all(end.split("--")[0] not in NO_NODES for end in ends)
 
     return {one["id"]: one for one in objects if taken(one)}
 

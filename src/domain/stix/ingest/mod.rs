@@ -1,37 +1,37 @@
 //! STIX ingest: turns the objects of a bundle into nodes, relationships and supporting objects.
 //!
-//! Pure. An invalid object is skipped alone, with its reason. Supporting objects are those that nodes refer to
-//! (markings, identities and so on); they are kept so that exports have no dangling references.
+//! Pure. An invalid object is skipped alone, with its reason. Supporting objects are those that describe others: markings,
+//! extension definitions and language content.
 
-use std::collections::{HashMap, HashSet};
-use std::ops::Range;
+use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 mod definitions;
 mod earlier;
+mod plan;
 mod planning;
 mod references;
 
 pub use self::earlier::{EarlierVersions, VersionMarking};
-use self::planning::ReferencedObjects;
+pub use self::plan::{StixNode, StixPlan, StixRelationship, StixSupport};
 pub use self::planning::StixPlanning;
 use super::complete;
 pub use super::marking::Markings;
 use super::marking::{
     self, Conflict, ConflictReport, DefinitionLevel, ObjectMarking, SilentReport, SilentVersion,
 };
-use super::object::{flag, modified_of, text, type_of_id, unfit_text, visit_refs};
+use super::object::{flag, modified_of, text, type_of_id, unfit_text};
 use super::objects::{DroppedObject, Objects};
 use super::properties;
 use super::schema::StixValidator;
 pub use super::skip_report::{
     MarkedSkips, SkipReport, SkippedObject, SkippedSize, SkippedType, SkipsByMarking,
 };
-use crate::domain::kinds::{StixRow, is_context_node};
-use crate::domain::node::{NodeStatus, NodeType};
-use crate::domain::packing::{pack, unpacked_size};
+use crate::domain::kinds::StixRow;
+use crate::domain::node::NodeStatus;
+use crate::domain::packing::pack;
 use crate::domain::tlp::Tlp;
 
 /// Maximum length of a single string in an object, in bytes.
@@ -49,158 +49,6 @@ pub struct StixDefaults {
     pub now: DateTime<Utc>,
 }
 
-/// A STIX object that becomes a node.
-#[derive(Debug, Clone)]
-pub struct StixNode {
-    pub stix_id: String,
-    pub modified: DateTime<Utc>,
-    /// Whether it states no time of its own, as observables do: `modified` is when it came.
-    pub undated: bool,
-    pub node_type: NodeType,
-    pub name: String,
-    pub description: String,
-    pub source: String,
-    pub tlp: Tlp,
-    /// The marking that the object itself states.
-    pub stated: Option<Tlp>,
-    /// What versions that came with it state, as far as it counts for this one. It raises a row and never lowers one.
-    pub earlier: Option<Tlp>,
-    pub confidence: f64,
-    pub status: NodeStatus,
-    /// JSON text, so that properties are parsed per node, not for the whole bundle at once.
-    pub properties: String,
-    /// The packed object.
-    pub raw: Vec<u8>,
-    /// Its undefined markings.
-    pub held_by: Vec<String>,
-    /// Its markings that others define, the undefined ones included.
-    pub carried: Vec<String>,
-}
-
-/// A STIX relationship between two objects that become nodes.
-#[derive(Debug, Clone)]
-pub struct StixRelationship {
-    pub stix_id: String,
-    pub modified: DateTime<Utc>,
-    pub relationship: String,
-    pub source_ref: String,
-    pub target_ref: String,
-    pub tlp: Tlp,
-    /// The marking that the object itself states.
-    pub stated: Option<Tlp>,
-    /// As of a node.
-    pub earlier: Option<Tlp>,
-    pub confidence: f64,
-    pub active: bool,
-    /// The packed object.
-    pub raw: Vec<u8>,
-    /// Its undefined markings.
-    pub held_by: Vec<String>,
-    /// Its markings that others define, the undefined ones included.
-    pub carried: Vec<String>,
-}
-
-/// An object kept because others refer to it.
-#[derive(Debug, Clone)]
-pub struct StixSupport {
-    pub stix_id: String,
-    pub modified: DateTime<Utc>,
-    /// Its marking; of a marking-definition, the level from which this bundle makes it known.
-    pub tlp: Tlp,
-    /// The level that it states, if it is a marking-definition with a level.
-    pub states: Option<Tlp>,
-    /// The packed object.
-    pub raw: Vec<u8>,
-    /// Its undefined markings; of a marking-definition that can't leave as it is, its own id.
-    pub held_by: Vec<String>,
-    /// As of a node.
-    pub carried: Vec<String>,
-}
-
-/// The contents of a bundle, ready for the store.
-#[derive(Debug, Clone)]
-pub struct StixPlan {
-    pub nodes: Vec<StixNode>,
-    pub relationships: Vec<StixRelationship>,
-    pub supporting: Vec<StixSupport>,
-    pub skipped: SkipReport,
-    /// The same by marking.
-    pub skips: SkipsByMarking,
-    /// Objects that say another level than their markings.
-    pub conflicts: ConflictReport,
-    /// Newer versions that state no marking.
-    pub silent: SilentReport,
-    /// The default marking, also needed for withheld objects that turn out to state none.
-    pub default_tlp: Tlp,
-}
-
-impl StixNode {
-    /// Whether it is a node beside those that an ingest counts.
-    pub fn is_context(&self) -> bool {
-        is_context_node(&self.stix_id)
-    }
-}
-
-impl From<StixNode> for StixSupport {
-    /// The object as one that others refer to.
-    fn from(node: StixNode) -> Self {
-        Self {
-            stix_id: node.stix_id,
-            modified: node.modified,
-            tlp: node.tlp,
-            states: None,
-            raw: node.raw,
-            held_by: node.held_by,
-            carried: node.carried,
-        }
-    }
-}
-
-impl StixRelationship {
-    /// Whether one of its ends is a node beside those that an ingest counts.
-    pub fn is_context(&self) -> bool {
-        is_context_node(&self.source_ref) || is_context_node(&self.target_ref)
-    }
-
-    /// Whether it stands in a property of its source and is no object itself.
-    pub fn is_reference(&self) -> bool {
-        self.stix_id.starts_with(references::PREFIX)
-    }
-}
-
-impl StixPlan {
-    /// The plan with what is reviewed: authors come with what they wrote, and references with the objects that they stand in.
-    pub fn into_reviewable(mut self) -> Self {
-        let (authors, nodes): (Vec<StixNode>, Vec<StixNode>) = self
-            .nodes
-            .into_iter()
-            .partition(|node| type_of_id(&node.stix_id) == Some("identity"));
-        self.nodes = nodes;
-        for author in &authors {
-            let (tlp, bytes) = (author.tlp, unpacked_size(&author.raw));
-            self.keep(SkippedSize { tlp, bytes }, "identity");
-        }
-        self.supporting.extend(authors.into_iter().map(StixSupport::from));
-        self.relationships.retain(|edge| !edge.is_reference());
-        self
-    }
-
-    fn keep(&mut self, size: SkippedSize, kind: &str) {
-        self.skipped.keep(kind);
-        self.skips.keep(size, kind);
-    }
-
-    fn skip(&mut self, size: SkippedSize, kind: &str, reason: &str) {
-        self.skipped.count(kind, reason);
-        self.skips.count(size, kind, reason);
-    }
-
-    fn skip_invalid(&mut self, size: SkippedSize, kind: &str, id: &str, reason: String) {
-        self.skipped.add_invalid(kind, id, reason.clone());
-        self.skips.add_invalid(size, kind, id, reason);
-    }
-}
-
 /// Sorts the objects of a bundle for the store; `known` are markings received earlier.
 pub fn plan(objects: Objects, defaults: StixDefaults, known: Markings) -> StixPlan {
     let mut planning = StixPlanning::begin(objects, defaults, known);
@@ -216,25 +64,6 @@ struct Planner {
     /// Names of the bundle's identities, with the marking that each states for itself.
     sources: HashMap<String, (String, Tlp)>,
     plan: StixPlan,
-    /// Ids referenced by accepted objects.
-    referenced: HashSet<String>,
-    /// The objects that are neither nodes nor relationships, by id.
-    unsupported: Vec<(String, PlacedObject)>,
-}
-
-/// An object in the bundle, and its marking.
-struct PlacedObject {
-    at: Range<usize>,
-    tlp: Tlp,
-}
-
-impl PlacedObject {
-    fn size(&self) -> SkippedSize {
-        SkippedSize {
-            tlp: self.tlp,
-            bytes: self.at.len(),
-        }
-    }
 }
 
 /// A complete, valid object with its resolved marking and confidence.
@@ -264,22 +93,23 @@ impl Planner {
         }
     }
 
-    fn take(&mut self, object: Map<String, Value>, at: Range<usize>) {
+    /// Plans an object that takes so many bytes in the bundle.
+    fn take(&mut self, object: Map<String, Value>, bytes: usize) {
         let kind = text(&object, "type").unwrap_or("unknown").to_owned();
         let id = text(&object, "id").unwrap_or_default().to_owned();
-        let placed = PlacedObject {
-            at,
+        let size = SkippedSize {
             tlp: self.level_of(&object),
+            bytes,
         };
         let row = StixRow::of(&kind);
         if row.is_none() && kind != "relationship" {
-            self.unsupported.push((id, placed));
+            self.keep((id, size), object);
             return;
         }
         if row.is_none()
             && let Some(reason) = outside_the_graph(&object)
         {
-            self.plan.skip(placed.size(), &kind, &reason);
+            self.plan.skip(size, &kind, &reason);
             return;
         }
         let taken = self.check_object(object).and_then(|checked| {
@@ -296,11 +126,10 @@ impl Planner {
                 None => self.plan.relationships.push(self.relationship(&checked)),
             }
             self.note_markings(&id, &checked);
-            self.refer(&checked.raw);
             Ok(())
         });
         if let Err(reason) = taken {
-            self.plan.skip_invalid(placed.size(), &kind, &id, reason);
+            self.plan.skip_invalid(size, &kind, &id, reason);
         }
     }
 
@@ -432,45 +261,13 @@ impl Planner {
             .unwrap_or_else(|| properties::cited_source(raw))
     }
 
-    /// Records the references of an object.
-    fn refer(&mut self, raw: &Map<String, Value>) {
-        visit_refs(raw, &mut |id| {
-            if !self.referenced.contains(id) {
-                self.referenced.insert(id.to_owned());
-            }
-        });
-    }
-
-    /// What describes other objects, and the unsupported objects referenced by accepted ones.
-    fn take_referenced(&mut self) -> ReferencedObjects {
-        let waiting: HashMap<String, PlacedObject> =
-            std::mem::take(&mut self.unsupported).into_iter().collect();
-        // Later bundles, such as the next page of a feed, may refer to these without resending them.
-        let ahead = |id: &&String| {
-            let kind = type_of_id(id);
-            matches!(
-                kind,
-                Some("marking-definition" | "extension-definition" | "language-content")
-            )
-        };
-        let mut queue: Vec<String> = waiting.keys().filter(ahead).cloned().collect();
-        queue.extend(std::mem::take(&mut self.referenced));
-        ReferencedObjects { waiting, queue }
-    }
-
-    /// Keeps a referenced object, and queues those that it refers to.
-    fn keep(
-        &mut self,
-        (id, size): (String, SkippedSize),
-        object: Map<String, Value>,
-        queue: &mut Vec<String>,
-    ) {
+    /// Keeps an object that describes others.
+    fn keep(&mut self, (id, size): (String, SkippedSize), object: Map<String, Value>) {
         let kind = type_of_id(&id).unwrap_or("unknown").to_owned();
         let level_only = self.level_only(&id, &object);
         match self.check_object(object) {
             Ok(checked) => {
                 self.note_markings(&id, &checked);
-                visit_refs(&checked.raw, &mut |id| queue.push(id.to_owned()));
                 self.plan.keep(size, &kind);
                 self.plan.supporting.push(self.support(id, checked));
             }

@@ -1,11 +1,11 @@
 //! Planning in steps, so that a large bundle does not monopolise a thread.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::{
-    ConflictReport, EarlierVersions, Markings, Objects, PlacedObject, Planner, SilentReport, SkipReport,
-    SkipsByMarking, StixDefaults, StixPlan, type_of_id,
+    ConflictReport, EarlierVersions, Markings, Objects, Planner, SilentReport, SkipReport, SkipsByMarking,
+    StixDefaults, StixPlan,
 };
 use crate::domain::stix::objects::DroppedEntry;
 use crate::domain::tlp::Tlp;
@@ -22,14 +22,6 @@ enum Stage {
     Dropped(std::vec::IntoIter<DroppedEntry>),
     /// Positions of the objects still to be planned.
     Objects(std::vec::IntoIter<Range<usize>>),
-    Supporting(ReferencedObjects),
-    Done,
-}
-
-/// Positions of the objects that are not nodes, and the ids of those to keep.
-pub(super) struct ReferencedObjects {
-    pub(super) waiting: HashMap<String, PlacedObject>,
-    pub(super) queue: Vec<String>,
 }
 
 impl StixPlanning {
@@ -50,8 +42,6 @@ impl StixPlanning {
                 silent: SilentReport::default(),
                 default_tlp: defaults.tlp,
             },
-            referenced: HashSet::new(),
-            unsupported: Vec::new(),
         };
         planner.learn(&objects);
         let stage = Stage::Dropped(objects.take_dropped().into_iter());
@@ -77,22 +67,11 @@ impl StixPlanning {
             Stage::Objects(left) => {
                 for at in left.take(objects) {
                     if let Some(object) = self.objects.object(&at) {
-                        self.planner.take(object, at);
+                        self.planner.take(object, at.len());
                     }
                 }
-                if left.len() == 0 {
-                    self.stage = Stage::Supporting(self.planner.take_referenced());
-                }
-                true
+                left.len() > 0
             }
-            Stage::Supporting(referenced) => {
-                if referenced.keep(&mut self.planner, &self.objects, objects) {
-                    return true;
-                }
-                self.stage = Stage::Done;
-                false
-            }
-            Stage::Done => false,
         }
     }
 
@@ -101,32 +80,6 @@ impl StixPlanning {
         let mut plan = self.planner.plan;
         plan.settle_definitions(Tlp::Red);
         plan
-    }
-}
-
-impl ReferencedObjects {
-    /// Keeps at most `most` objects, directly or indirectly referenced. Returns false when all are kept and
-    /// the rest are counted.
-    fn keep(&mut self, planner: &mut Planner, objects: &Objects, most: usize) -> bool {
-        let mut kept = 0;
-        while let Some(id) = self.queue.pop() {
-            let Some(placed) = self.waiting.remove(&id) else {
-                continue;
-            };
-            let Some(object) = objects.object(&placed.at) else {
-                continue;
-            };
-            planner.keep((id, placed.size()), object, &mut self.queue);
-            kept += 1;
-            if kept >= most {
-                return true;
-            }
-        }
-        for (id, placed) in std::mem::take(&mut self.waiting) {
-            let kind = type_of_id(&id).unwrap_or("unknown");
-            planner.plan.skip(placed.size(), kind, "type is not supported");
-        }
-        false
     }
 }
 

@@ -156,8 +156,12 @@ fn a_pulled_release_of_attack_equals_an_ingested_one() {
         ] {
             assert_eq!(pulled[field], ingested[field], "{field}: {pulled} {ingested}");
         }
-        let made = ingested["nodes_created"].as_u64().unwrap() + ingested["edges_created"].as_u64().unwrap();
+        let number = |part: &serde_json::Value| part.as_u64().unwrap();
+        let kept = &ingested["kept"];
+        let made = number(&ingested["nodes_created"]) + number(&ingested["edges_created"]);
+        let made = made + number(&kept["objects_created"]) + number(&kept["relationships_created"]);
         assert_eq!(ids(&items).len() as u64, made);
+        assert_eq!(&pulled["kept"], kept, "{pulled}");
         let (ours, theirs) = (graph(&app.admin, &objects).await, graph(&other, &objects).await);
         for (id, node) in &theirs {
             assert_eq!(&ours[id], node, "{id}");

@@ -53,7 +53,7 @@ fn what_an_object_refers_to_may_be_on_any_page() {
             let batch = app.admin.pull(&app.admin.feed_of(&server).await).await;
             let id = text(&batch, "id");
             let items = app.admin.items(id).await;
-            assert_eq!(items.len(), 3 * PAGE - 2);
+            assert_eq!(items.len(), 3 * PAGE - 1);
             let item = item_of(&items, &tool);
             assert_eq!(item["proposed_tlp"], "TLP:GREEN", "{item}");
             assert!(!item["warnings"].to_string().contains("undefined"), "{item}");

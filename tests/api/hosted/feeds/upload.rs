@@ -44,8 +44,8 @@ fn an_uploaded_bundle_is_reviewed_like_a_pull() {
             ("input_kind", json!("stix_bundle")),
             ("status", json!("review")),
             ("default_tlp", json!("TLP:AMBER")),
-            ("item_count", json!(3)),
-            ("pending", json!(3)),
+            ("item_count", json!(4)),
+            ("pending", json!(4)),
         ] {
             assert_eq!(batch[field], want, "{field} in {batch}");
         }
@@ -53,7 +53,7 @@ fn an_uploaded_bundle_is_reviewed_like_a_pull() {
         assert!(batch["skipped_by_type"]["tool"].is_object(), "{batch}");
         assert_eq!(
             all(answer["items"].as_array().unwrap(), "proposed_tlp"),
-            ["TLP:AMBER"; 3]
+            ["TLP:AMBER"; 4]
         );
         let done = app.admin.commit_all(text(batch, "id")).await;
         assert_eq!(
@@ -71,7 +71,7 @@ fn an_uploaded_bundle_is_reviewed_like_a_pull() {
         let again = upload(&app.admin, json!({"bundle": objects[..4]})).await;
         assert_eq!(
             (&again["batch"]["item_count"], &again["batch"]["unchanged"]),
-            (&json!(0), &json!(3))
+            (&json!(0), &json!(4))
         );
         app.stop().await;
     });
