@@ -43,15 +43,14 @@ pub use identifiers::AskedIdentifier;
 pub use intent::Intent;
 pub use interpretation::{AskedPeriod, CombinationAsked, NameAsked, QuestionAsked};
 pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
-pub use lexicon::kind_words;
 pub use logic::{Combination, Logic, Role};
 pub use model_reading::ModelReading;
 pub use period::Period;
 pub use similarity::name_similarity;
 pub use statement::is_statement;
 pub use time_order::{AskedTime, StatedTimes, TimeOrder};
-pub use words::is_function_word;
 use words::{KindMention, Word};
+pub use words::{is_function_word, kind_words};
 
 /// Longest name, in words, and how many words of a question are looked at for names.
 const MAX_NAME_WORDS: usize = 8;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::kind::Kind;
+pub use super::lexicon::kind_words;
 use super::lexicon::{ACTORS, List, Lists, MAX_NOUN, asked_kinds, kind_noun, plural_kinds};
 
 /// A word without the punctuation around it.
