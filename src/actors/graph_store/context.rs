@@ -3,15 +3,19 @@
 //! Rule: they come behind every node that answers, so that they take nobody's place; only what the question as a whole names
 //! stands with the nodes of that name.
 
+use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::recall::{EXACT, Search};
 use super::why::{GraphAnswer, RankedResults};
+use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
-use crate::search::{Filter, Hit, Population, WorkspaceIndex};
+use crate::search::{Filter, Hit, KeyHit, Population, WorkspaceIndex};
 
 impl GraphCore {
     /// Adds what gives context to results, as far as the limit leaves room.
@@ -35,7 +39,11 @@ impl GraphCore {
             filter,
             ..search.clone()
         };
-        let context = self.search_context(context, &target).await?;
+        let is_full = found.hits.len() >= search.limit && !search.explain;
+        let context = match is_full {
+            true => named_context(context, target).await?,
+            false => self.search_context(context, &target).await?,
+        };
         Ok(found.followed_by(context, search.limit))
     }
 
@@ -57,16 +65,33 @@ impl GraphCore {
     }
 }
 
+/// What the question as a whole names; there is no room for anything else.
+async fn named_context(search: Search, target: Arc<WorkspaceIndex>) -> Result<RankedResults, DomainError> {
+    blocking(move || {
+        let found = target.lookup(&[search.question.text()], &search.filter);
+        let mut found = found.map_err(index_error)?;
+        found.sort_unstable_by_key(|found| (Reverse(found.kind), found.node_id));
+        let hit = |found: KeyHit| Hit {
+            node_id: found.node_id,
+            score: EXACT,
+            matched: found.kind.into(),
+        };
+        let hits = found.into_iter().map(hit).collect();
+        Ok(RankedResults {
+            hits,
+            ..RankedResults::default()
+        })
+    })
+    .await
+}
+
 impl RankedResults {
     /// These results and behind them the others, of which those that the question names as a whole come behind those of the
     /// same kind.
     fn followed_by(mut self, others: RankedResults, limit: usize) -> RankedResults {
-        let known: HashSet<_> = self.hits.iter().map(|hit| hit.node_id).collect();
-        let others_hits = others
-            .hits
-            .into_iter()
-            .filter(|hit| !known.contains(&hit.node_id));
-        let (named, rest): (Vec<Hit>, Vec<Hit>) = others_hits.partition(|hit| hit.score >= EXACT);
+        let mut known: HashSet<Uuid> = self.hits.iter().map(|hit| hit.node_id).collect();
+        let new = others.hits.into_iter().filter(|hit| known.insert(hit.node_id));
+        let (named, rest): (Vec<Hit>, Vec<Hit>) = new.partition(|hit| hit.score >= EXACT);
         let named_end = self.hits.iter().take_while(|hit| hit.score >= EXACT).count();
         let least = named_end.checked_sub(1).and_then(|at| self.hits.get(at));
         let named = capped(named, least.map(|hit| hit.score));
@@ -92,8 +117,6 @@ fn capped(hits: Vec<Hit>, most: Option<f32>) -> Vec<Hit> {
 
 #[cfg(test)]
 mod tests {
-    use uuid::Uuid;
-
     use super::*;
     use crate::domain::why::MatchedBy;
 

@@ -24,6 +24,7 @@ mod matching;
 mod overview;
 mod question;
 mod recall;
+mod recall_semantic;
 mod session;
 #[cfg(test)]
 pub(super) mod tests;
@@ -39,7 +40,8 @@ pub(super) use self::ingest::plan_objects;
 pub use self::ingest::{IngestOutcome, IngestStix};
 pub use self::known_names::FindKnownNames;
 pub use self::overview::ReadOverview;
-pub use self::recall::{Recall, RecallOutcome, RecallSemantic};
+pub use self::recall::{Recall, RecallOutcome};
+pub use self::recall_semantic::RecallSemantic;
 pub use self::session::{ListSessions, ReadSession};
 use super::worker::WorkerHandle;
 

@@ -7,7 +7,6 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::why::{GraphAnswer, RankedResults};
-use crate::actors::audit_writer::Append;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Work};
@@ -144,62 +143,6 @@ impl Work for Recall {
     }
 }
 
-/// Searches by meaning only.
-#[derive(Debug)]
-pub struct RecallSemantic {
-    pub by: Principal,
-    pub question: Arc<Question>,
-    pub limit: usize,
-    pub include_rejected: bool,
-    pub narrowing: Narrowing,
-    /// Whether to say why each result was found.
-    pub explain: bool,
-    /// The lowest score of a result; 0 if absent.
-    pub min_score: Option<f32>,
-}
-
-impl Work for RecallSemantic {
-    type Core = GraphCore;
-    type Reply = Visible<ScoredNode>;
-    const NAME: &'static str = "recall_semantic";
-    const ACCESS: Access = Access::Read;
-
-    fn tenant(&self) -> Uuid {
-        self.by.workspace.id
-    }
-
-    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
-        let RecallSemantic {
-            by,
-            question,
-            limit,
-            include_rejected,
-            narrowing,
-            explain,
-            min_score,
-        } = self;
-        let include_rejected = include_rejected && by.may_see_rejected();
-        let mut search = Search {
-            explain,
-            min_score,
-            ..Search::of(&by.workspace, &question, limit, include_rejected).with_narrowing(&narrowing)
-        };
-        if narrowing.stix_types.is_some() {
-            search.filter = search.filter.of_all();
-        }
-        let found = core.recall_semantic(search).await?;
-        let (results, _) = core.answer(&by.workspace, found, include_rejected).await?;
-        let results = results.only(|row| narrowing.admits(&row.node));
-        let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
-            .with("query", question.text())
-            .with("result_count", results.rows().len() as u64)
-            .with("max_tlp", results.max_tlp().as_str())
-            .with_all(narrowing.active_filters());
-        core.graph.audit().call(Append(entry)).await?;
-        Ok(results)
-    }
-}
-
 impl Search {
     /// A search of the rows that a caller of this workspace may see.
     pub(super) fn of(
@@ -222,7 +165,7 @@ impl Search {
     }
 
     /// The same search with filters on its results.
-    fn with_narrowing(mut self, narrowing: &Narrowing) -> Self {
+    pub(super) fn with_narrowing(mut self, narrowing: &Narrowing) -> Self {
         self.filter.narrowing = narrowing.clone();
         self
     }
@@ -247,7 +190,7 @@ impl GraphCore {
     }
 
     /// The nodes that have or hold the identifiers that a question consists of.
-    async fn look_up_identifiers(
+    pub(super) async fn look_up_identifiers(
         &self,
         ask: Search,
         graph: GraphAnswer,
@@ -300,24 +243,6 @@ impl GraphCore {
             let mut hits = lead_with(named, hits, ask.limit);
             hits.retain(|hit| hit.score >= SCORE_FLOOR);
             Ok(hits)
-        })
-        .await
-    }
-
-    async fn recall_semantic(&self, ask: Search) -> Result<RankedResults, DomainError> {
-        if !ask.question.identifiers().is_empty() {
-            return self.look_up_identifiers(ask, GraphAnswer::default()).await;
-        }
-        let (index, target) = (Arc::clone(&self.graph.index), self.graph.index_of(ask.ws).await?);
-        blocking(move || {
-            let vector = index.embed_query(ask.question.text()).map_err(|error| {
-                tracing::warn!(%error, "embedding the query failed");
-                DomainError::Busy {
-                    actor: "embedding model",
-                }
-            })?;
-            let found = ask.run(&target, Some(&vector), Mode::Vector)?;
-            Ok(ask.rank_results(found, Vec::new(), GraphAnswer::default()))
         })
         .await
     }
