@@ -361,7 +361,7 @@ pub(super) fn standing_objects(
 }
 
 /// Of several versions of a relationship the strictest, and the newest of those.
-fn one_per_id(objects: impl Iterator<Item = ExportObject>) -> Vec<ExportObject> {
+pub(super) fn one_per_id(objects: impl Iterator<Item = ExportObject>) -> Vec<ExportObject> {
     let mut left: Vec<ExportObject> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     for object in objects {

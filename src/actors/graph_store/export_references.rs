@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use super::export::{ExportLimits, standing_objects};
+use super::export::{ExportLimits, one_per_id, standing_objects};
 use super::export_gate::Gate;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
@@ -31,41 +31,40 @@ impl GraphCore {
         may_leave: &ExportLimits,
     ) -> Result<u64, DomainError> {
         // What of the session does not leave is counted already.
-        let session: HashSet<Uuid> = session.iter().copied().collect();
+        let mut nodes: HashSet<Uuid> = session.iter().copied().collect();
         let mut asked: HashSet<String> = HashSet::new();
         let mut held = 0;
         for _ in 0..MAX_HOPS {
             let missing = parts.missing_refs();
-            let wanted: Vec<String> = missing
-                .iter()
+            let is_relationship = |id: &&String| object::type_of_id(id) == Some("relationship");
+            let (relationships, others): (Vec<&String>, Vec<&String>) =
+                missing.iter().partition(is_relationship);
+            let wanted: Vec<String> = others
+                .into_iter()
                 .filter(|id| !asked.contains(*id))
                 .cloned()
                 .collect();
-            if wanted.is_empty() {
-                return Ok(held);
-            }
-            asked.extend(missing);
+            asked.extend(wanted.iter().cloned());
+            let is_done = wanted.is_empty();
             let (markings, others): (Vec<String>, Vec<String>) = wanted
                 .into_iter()
                 .partition(|id| object::type_of_id(id) == Some("marking-definition"));
             let definitions = gate.definitions(markings.into_iter().collect()).await?;
-            parts
-                .supporting
-                .extend(definitions.into_iter().map(ExportObject::of_definition));
-            let (mut found, held_nodes) = self.referenced_nodes(ws, &others, &session, may_leave).await?;
-            held += held_nodes;
-            let known: HashSet<&str> = found
-                .iter()
-                .filter_map(|found| object::text(&found.raw, "id"))
-                .collect();
-            let others = others.iter().map(String::as_str).filter(|id| !known.contains(id));
-            let supporting = self
-                .graph
-                .store
-                .supporting_objects(ws, others, may_leave.highest, &may_leave.blocked)
+            let definitions = definitions.into_iter().map(ExportObject::of_definition);
+            parts.supporting.extend(definitions);
+            let (mut found, held_objects) = self
+                .referenced_objects(ws, &others, &mut nodes, may_leave)
                 .await?;
-            held += supporting.held;
-            found.extend(supporting.leaving);
+            held += held_objects;
+            if !relationships.is_empty() {
+                found.extend(
+                    self.relationships_named(ws, &relationships, &nodes, may_leave)
+                        .await?,
+                );
+            }
+            if is_done && found.is_empty() {
+                return Ok(held);
+            }
             let sorted = gate
                 .sort(found.into_iter().map(|object| ((), object)).collect())
                 .await?;
@@ -79,29 +78,44 @@ impl GraphCore {
         Err(DomainError::InvalidBundle { details })
     }
 
-    /// The nodes and relationships among these objects, and how many are withheld.
+    /// These objects, which are neither relationships nor markings, and how many are withheld.
+    async fn referenced_objects(
+        &self,
+        ws: Uuid,
+        stix_ids: &[String],
+        nodes: &mut HashSet<Uuid>,
+        may_leave: &ExportLimits,
+    ) -> Result<(Vec<ExportObject>, u64), DomainError> {
+        let (mut found, held) = self.referenced_nodes(ws, stix_ids, nodes, may_leave).await?;
+        let known: HashSet<&str> = found
+            .iter()
+            .filter_map(|found| object::text(&found.raw, "id"))
+            .collect();
+        let others = stix_ids
+            .iter()
+            .map(String::as_str)
+            .filter(|id| !known.contains(id));
+        let supporting = self
+            .graph
+            .store
+            .supporting_objects(ws, others, may_leave.highest, &may_leave.blocked)
+            .await?;
+        found.extend(supporting.leaving);
+        Ok((found, held + supporting.held))
+    }
+
+    /// The nodes of these objects beside those that are known, to which they are added, and how many are withheld.
     async fn referenced_nodes(
         &self,
         ws: Uuid,
         stix_ids: &[String],
-        session: &HashSet<Uuid>,
+        known: &mut HashSet<Uuid>,
         may_leave: &ExportLimits,
     ) -> Result<(Vec<ExportObject>, u64), DomainError> {
-        let (relationships, objects): (Vec<&String>, Vec<&String>) = stix_ids
-            .iter()
-            .partition(|id| object::type_of_id(id) == Some("relationship"));
-        let ids = self.graph.store.ids_of(ws);
-        let edges = relationships.into_iter().map(|id| ids.edge(id)).collect();
-        let mut found = self
-            .graph
-            .store
-            .relationships_by_id(ws, edges, may_leave.highest, &may_leave.blocked)
-            .await?;
-        let objects: Vec<String> = objects.into_iter().cloned().collect();
-        let mut nodes = self.nodes_of_objects(ws, objects, may_leave).await?;
-        nodes.retain(|node| !session.contains(node));
+        let mut nodes = self.nodes_of_objects(ws, stix_ids.to_vec(), may_leave).await?;
+        nodes.retain(|node| !known.contains(node));
         if nodes.is_empty() {
-            return Ok((found, 0));
+            return Ok((Vec::new(), 0));
         }
         let store = &self.graph.store;
         let mut nodes = store
@@ -111,19 +125,45 @@ impl GraphCore {
         let before = nodes.leaving.len();
         nodes.leaving.retain(|stored| !is_blocked(&stored.feeds));
         let held = nodes.held.len() + before - nodes.leaving.len();
-        let standing = standing_versions(ids, nodes.leaving.iter().map(|stored| &stored.node));
+        nodes.leaving.retain(|stored| stored.stix_evidence.is_some());
+        let standing = standing_versions(store.ids_of(ws), nodes.leaving.iter().map(|stored| &stored.node));
         let order: Vec<Uuid> = nodes.leaving.iter().map(|stored| stored.node.id).collect();
-        let leaving = nodes
-            .leaving
-            .into_iter()
-            .filter(|stored| stored.stix_evidence.is_some());
+        known.extend(order.iter().copied());
         let objects = self
-            .node_objects((ws, may_leave.highest), &order, leaving.collect(), "")
+            .node_objects((ws, may_leave.highest), &order, nodes.leaving, "")
             .await?;
         let mut parts = ExportParts::default();
         standing_objects(objects, &standing, &mut parts);
-        found.extend(parts.nodes);
-        Ok((found, held as u64))
+        Ok((parts.nodes, held as u64))
+    }
+
+    /// Those of these relationships that join two of the nodes. They are looked for from their ends, so that it does not
+    /// matter in which row the version stands that the caller sees.
+    async fn relationships_named(
+        &self,
+        ws: Uuid,
+        stix_ids: &[&String],
+        nodes: &HashSet<Uuid>,
+        may_leave: &ExportLimits,
+    ) -> Result<Vec<ExportObject>, DomainError> {
+        let ends: Vec<Uuid> = nodes.iter().copied().collect();
+        let edges = self
+            .graph
+            .store
+            .relationships_among(ws, &ends, may_leave.highest, &may_leave.blocked)
+            .await?;
+        let named = edges.leaving.into_iter().filter_map(|edge| {
+            let raw = edge.raw?;
+            let is_named =
+                object::text(&raw, "id").is_some_and(|id| stix_ids.iter().any(|known| *known == id));
+            is_named.then_some(ExportObject {
+                raw,
+                tlp: edge.tlp,
+                confidence: Some(edge.confidence),
+                changed_at: edge.changed_at,
+            })
+        });
+        Ok(one_per_id(named))
     }
 
     /// The nodes of these STIX objects, all versions.

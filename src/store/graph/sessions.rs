@@ -280,45 +280,6 @@ impl Store {
         Ok(Withholding { leaving, held })
     }
 
-    /// The originals of those of these relationships that are active, marked no higher than `highest` and not withheld.
-    pub async fn relationships_by_id(
-        &self,
-        ws: Uuid,
-        ids: Vec<Uuid>,
-        highest: Tlp,
-        blocked: &[Uuid],
-    ) -> Result<Vec<ExportObject>, DomainError> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let rows: Vec<EdgeRow> = self
-            .rows_by_id(
-                &format!(
-                    "SELECT * FROM $ids WHERE ws = $ws AND active = true AND tlp_rank <= $highest AND raw != NONE \
-                     AND held_by = NONE AND {FREE}"
-                ),
-                ids.into_iter().map(|id| record("edge", id)).collect(),
-                &[
-                    ("ws", ws.into_value()),
-                    ("highest", i64::from(highest.rank()).into_value()),
-                    ("blocked", blocked.to_vec().into_value()),
-                ],
-            )
-            .await
-            .map_err(failed("reading relationships failed"))?;
-        let mut objects = Vec::with_capacity(rows.len());
-        for row in rows {
-            let edge = EdgeRecord::of(row)?;
-            objects.extend(edge.raw.map(|raw| ExportObject {
-                raw,
-                tlp: edge.tlp,
-                confidence: Some(edge.confidence),
-                changed_at: edge.changed_at,
-            }));
-        }
-        Ok(objects)
-    }
-
     /// The supporting objects with these STIX ids, which are no marking-definitions: of each the newest version that is
     /// marked no higher than `highest` and not withheld. And the number of those of which every such version is
     /// withheld; those of `blocked` feeds are.

@@ -276,6 +276,44 @@ fn a_report_leaves_with_what_it_names_and_not_without() {
 }
 
 #[test]
+fn a_report_leaves_with_the_relationships_that_it_names_whichever_row_they_stand_in() {
+    for is_hidden_first in [false, true] {
+        run(async move {
+            let app = TestApp::shared().await;
+            let (actor, malware) = (
+                object("intrusion-set", "Reed Heron"),
+                object("malware", "Duskreed"),
+            );
+            let uses = relationship(&actor, "uses", &malware);
+            let report = with(
+                object("report", "On the heron of reeds"),
+                json!({"published": "2026-01-03T00:00:00Z",
+                    "object_refs": [actor["id"], malware["id"], uses["id"]]}),
+            );
+            app.admin.ingest(json!([actor, malware])).await;
+            if is_hidden_first {
+                let rights =
+                    |ceiling: &str, sees: bool| json!({"tlp_ceiling": ceiling, "elevated_clearance": sees});
+                app.admin.settings(rights("TLP:RED", true)).await;
+                let red = json!({"x_mitre_tlp": "TLP:RED"});
+                app.admin.ingest(json!([with(uses.clone(), red)])).await;
+                app.admin.settings(rights("TLP:AMBER", false)).await;
+            }
+            app.admin
+                .ingest(json!([version(&uses, 2024, json!({})), report]))
+                .await;
+            let back = exported(&app.admin, "On the heron of reeds", &[("stix_type", "report")]).await;
+            assert!(
+                back.contains_key(text(&uses, "id")),
+                "hidden first: {is_hidden_first}: {back:?}"
+            );
+            assert_eq!(back[text(&report, "id")]["object_refs"], report["object_refs"]);
+            app.stop().await;
+        });
+    }
+}
+
+#[test]
 fn an_observable_is_the_node_of_its_value() {
     run(async {
         let app = TestApp::shared().await;
