@@ -1,9 +1,11 @@
 //! Programs of writes, some of them by callers with a higher clearance.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use rand::Rng;
 use rand::rngs::StdRng;
+use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
 use crate::stix::{object, relationship, statement, version, with};
@@ -80,7 +82,9 @@ pub fn acts(topic: Topic, rng: &mut StdRng) -> Vec<Act> {
     let mut writer = Writer {
         rng,
         objects: Vec::new(),
+        visible_years: HashMap::new(),
         markings: Vec::new(),
+        waiting: HashSet::new(),
     };
     let length = writer.rng.random_range(6..14);
     let mut program: Vec<Act> = (0..length).map(|_| writer.act(topic)).collect();
@@ -101,7 +105,11 @@ struct Writer<'r> {
     rng: &'r mut StdRng,
     /// With whether the object was first sent by a hidden write.
     objects: Vec<(bool, Value)>,
+    /// The newest year of a version that a visible write sent, by id.
+    visible_years: HashMap<String, u32>,
     markings: Vec<Value>,
+    /// The ids that hidden batches brought first: they may be committed after any visible write.
+    waiting: HashSet<String>,
 }
 
 impl Writer<'_> {
@@ -187,7 +195,11 @@ impl Writer<'_> {
     }
 
     fn upload(&mut self, is_hidden: bool) -> Request {
+        let before = self.objects.len();
         let body = self.bundle(is_hidden, true);
+        let begun = self.objects.iter().skip(before).filter(|_| is_hidden);
+        let ids = begun.filter_map(|(_, object)| object["id"].as_str());
+        self.waiting.extend(ids.map(str::to_owned));
         let body = with(body, json!({"input_kind": "stix_bundle"}));
         Request::Post("/api/threat-intel/batches", body)
     }
@@ -205,6 +217,13 @@ impl Writer<'_> {
             if !is_known {
                 self.objects.push((is_hidden, object.clone()));
             }
+            if let (false, Some(id), Some(time)) =
+                (is_hidden, object["id"].as_str(), object["modified"].as_str())
+            {
+                let year = time[..4].parse().unwrap();
+                let newest = self.visible_years.entry(id.to_owned()).or_insert(year);
+                *newest = year.max(*newest);
+            }
             sent.push(object);
         }
         if has_versions && self.rng.random_bool(0.3) {
@@ -215,7 +234,7 @@ impl Writer<'_> {
             sent.push(marking);
         }
         if self.objects.len() > 1 && self.rng.random_bool(0.6) {
-            let (from, to) = (self.any_object(true), self.any_object(true));
+            let (from, to) = (self.any_object(), self.any_object());
             if from["id"] != to["id"] {
                 let relationship = relationship(&from, self.pick(&["uses", "related-to"]), &to);
                 sent.push(self.mark(relationship, is_hidden));
@@ -225,31 +244,43 @@ impl Writer<'_> {
         json!({"bundle": bundle, "default_tlp": self.level(is_hidden)})
     }
 
-    /// An object that was sent before. A stricter version of a visible object hides it, as its sender means it to, so
-    /// hidden writes repeat only what hidden writes began.
-    fn any_object(&mut self, may_be_visible: bool) -> Value {
-        let begun: Vec<&Value> = self
-            .objects
-            .iter()
-            .filter(|(is_hidden, _)| may_be_visible || *is_hidden)
-            .map(|(_, object)| object)
-            .collect();
-        begun[self.rng.random_range(0..begun.len())].clone()
+    fn any_object(&mut self) -> Value {
+        self.objects[self.rng.random_range(0..self.objects.len())]
+            .1
+            .clone()
+    }
+
+    /// An object that was sent before, for another version. A stricter version of a visible object hides it, as its sender
+    /// means it to. So hidden writes repeat only what hidden writes began, and visible ones nothing that may yet follow
+    /// from a hidden batch.
+    fn repeatable(&mut self, is_hidden: bool) -> Option<Value> {
+        let may_follow = |(was_hidden, object): &(bool, Value)| match is_hidden {
+            true => *was_hidden,
+            false => !object["id"].as_str().is_some_and(|id| self.waiting.contains(id)),
+        };
+        let among: Vec<&(bool, Value)> = self.objects.iter().filter(|known| may_follow(known)).collect();
+        let chosen = among.choose(self.rng)?;
+        Some(chosen.1.clone())
     }
 
     fn object(&mut self, is_hidden: bool, has_versions: bool) -> Value {
-        let is_known = self.objects.iter().any(|(hidden, _)| !is_hidden || *hidden);
-        let mut object = if has_versions && is_known && self.rng.random_bool(0.5) {
-            let before = self.any_object(!is_hidden);
+        let before = match has_versions && self.rng.random_bool(0.5) {
+            true => self.repeatable(is_hidden),
+            false => None,
+        };
+        let mut object = if let Some(before) = before {
             if before.get("modified").is_none() {
                 // An observable has no versions.
                 return self.mark(unmark(before), is_hidden);
             }
-            let year = self.rng.random_range(2020..2026);
+            let known = self.visible_years.get(before["id"].as_str().unwrap());
+            // An older version that states a stricter marking raises a newer one, as its sender means it to.
+            let first = known.filter(|_| is_hidden).map_or(2020, |year| year + 1);
+            let year = self.rng.random_range(first..first.max(2025) + 1);
             let changes = json!({"description": self.text(), "name": self.name()});
             unmark(version(&before, year, changes))
         } else if self.rng.random_bool(0.4) {
-            self.context()
+            self.context(is_hidden)
         } else {
             let (kind, name, description) = (self.pick(&KINDS), self.name(), self.text());
             with(object(kind, &name), json!({"description": description}))
@@ -262,18 +293,16 @@ impl Writer<'_> {
     }
 
     /// An object beside those that an ingest counts as nodes; it may refer to what only others see.
-    fn context(&mut self) -> Value {
+    fn context(&mut self, is_hidden: bool) -> Value {
         let (kind, name, text) = (self.pick(&CONTEXT), self.name(), self.text());
         if kind == "ipv4-addr" {
-            let value = format!("198.51.100.{}", self.rng.random_range(1..6));
-            let id = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, value.as_bytes());
-            return json!({"type": kind, "spec_version": "2.1", "id": format!("{kind}--{id}"), "value": value});
+            return self.observable(is_hidden);
         }
         let named = match self.objects.is_empty() {
             true => Vec::new(),
             false => {
                 let count = self.rng.random_range(1..4);
-                (0..count).map(|_| self.any_object(true)["id"].clone()).collect()
+                (0..count).map(|_| self.any_object()["id"].clone()).collect()
             }
         };
         let more = match kind {
@@ -291,6 +320,14 @@ impl Writer<'_> {
             kind
         };
         with(object(kind, &name), with(json!({"description": text}), more))
+    }
+
+    /// An address. A stricter copy of a visible one hides it, so hidden writes have their own.
+    fn observable(&mut self, is_hidden: bool) -> Value {
+        let first = if is_hidden { 6 } else { 1 };
+        let value = format!("198.51.100.{}", self.rng.random_range(first..first + 5));
+        let id = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, value.as_bytes());
+        json!({"type": "ipv4-addr", "spec_version": "2.1", "id": format!("ipv4-addr--{id}"), "value": value})
     }
 
     /// Marks an object of a hidden write; a visible one may say nothing of itself.
