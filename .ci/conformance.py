@@ -13,7 +13,7 @@ For each *.json file:
   4. stix2.parse(..., version="2.1", allow_custom=True).
 
 Prints a line per file and `N passed, M failed`. Exit code 1 on any failure, or without any bundle.
-Needs stix2-validator 3.2.0 and stix2 3.0.2 (jsonschema and referencing come with the former).
+Needs stix2-validator 3.3.2 and stix2 3.0.2 (jsonschema and referencing come with the former).
 """
 
 import argparse

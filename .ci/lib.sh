@@ -123,9 +123,19 @@ install_judges() {
     # The others are what medallion depends on, pinned because it does not pin them itself.
     make_venv taxii "medallion==3.0.0" "Flask==3.1.3" "Flask-HTTPAuth==4.8.1" "Werkzeug==3.1.9" "Jinja2==3.1.6" \
         "MarkupSafe==3.0.4" "blinker==1.9.0" "click==8.5.1" "itsdangerous==2.2.0" "pytz==2026.6" "six==1.17.0"
-    make_venv conformance "stix2-validator==3.2.0" "stix2==3.0.2"
+    make_venv conformance "stix2-validator==3.3.2" "stix2==3.0.2"
     (cd web/vendor/build && npm ci && npm run check)
     (cd tests/browser && npm ci)
+}
+
+# What makes STIX of MISP events as other tools do, and reads ATT&CK as its users do.
+install_other_tools() {
+    make_venv others "misp-stix==2026.10.12" "mitreattack-python==6.3.1"
+}
+
+# What other tools send is kept whole: ingested, exported and compared.
+check_kept() {
+    target/others-venv/bin/python .ci/kept.py "$binary" --shared "$shared" --exports "$THREAT_MEMORY_EXPORT_DIR"
 }
 
 # What reads the API descriptions as the authors of clients do. openapi-generator comes with its Java program.

@@ -55,6 +55,8 @@ pub(super) struct ExportLimits {
     pub(super) highest: Tlp,
     /// Feeds that don't allow redistribution.
     pub(super) blocked: Vec<Uuid>,
+    /// Whether what is revoked or deprecated leaves, too.
+    pub(super) include_rejected: bool,
 }
 
 /// The objects of an export, or why there is none.
@@ -203,6 +205,7 @@ impl GraphCore {
         let may_leave = ExportLimits {
             highest: leaving,
             blocked: blocked.iter().map(|feed| feed.id).collect(),
+            include_rejected,
         };
         let edges = self.edges_among(ws, ids.to_vec(), may_leave.clone());
         let nodes = self
@@ -229,7 +232,7 @@ impl GraphCore {
     ) -> impl Future<Output = Result<Edges, DomainError>> {
         let store = Arc::clone(&self.graph.store);
         spawn_read(async move {
-            let ExportLimits { highest, blocked } = may_leave;
+            let ExportLimits { highest, blocked, .. } = may_leave;
             store.relationships_among(ws, &nodes, highest, &blocked).await
         })
     }

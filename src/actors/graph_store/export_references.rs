@@ -1,7 +1,7 @@
 //! What the objects of an export refer to: nodes and relationships of the workspace, and objects that are kept only to be
 //! referred to.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use uuid::Uuid;
 
@@ -11,14 +11,17 @@ use super::export_gate::Gate;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
+use crate::domain::graph::place::Place;
 use crate::domain::stix::export::{ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::versions::standing_versions;
 use crate::search::{Filter, KeyKind};
+use crate::store::EdgeRecord;
 
-/// Maximum depth to which references are followed; no real bundle goes deeper.
-const MAX_HOPS: usize = 32;
-const MAX_SUPPORTING: usize = 10_000;
+/// How many steps references are followed, and up to how many objects. What lies beyond stays, and so do the references to
+/// it.
+const MAX_HOPS: usize = 256;
+const MAX_SUPPORTING: usize = 100_000;
 
 impl GraphCore {
     /// Adds the objects that the parts refer to, transitively, as far as the caller may see and export them; returns
@@ -36,46 +39,46 @@ impl GraphCore {
         let mut held = 0;
         for _ in 0..MAX_HOPS {
             let missing = parts.missing_refs();
-            let is_relationship = |id: &&String| object::type_of_id(id) == Some("relationship");
-            let (relationships, others): (Vec<&String>, Vec<&String>) =
-                missing.iter().partition(is_relationship);
-            let wanted: Vec<String> = others
-                .into_iter()
+            let wanted: Vec<String> = missing
+                .iter()
                 .filter(|id| !asked.contains(*id))
                 .cloned()
                 .collect();
-            asked.extend(wanted.iter().cloned());
-            let is_done = wanted.is_empty();
-            let (markings, others): (Vec<String>, Vec<String>) = wanted
-                .into_iter()
-                .partition(|id| object::type_of_id(id) == Some("marking-definition"));
-            let definitions = gate.definitions(markings.into_iter().collect()).await?;
-            let definitions = definitions.into_iter().map(ExportObject::of_definition);
-            parts.supporting.extend(definitions);
-            let (mut found, held_objects) = self
-                .referenced_objects(ws, &others, &mut nodes, may_leave)
-                .await?;
-            held += held_objects;
-            if !relationships.is_empty() {
-                found.extend(
-                    self.relationships_named(ws, &relationships, &nodes, may_leave)
-                        .await?,
-                );
-            }
-            if is_done && found.is_empty() {
-                return Ok(held);
+            let mut found;
+            if wanted.is_empty() {
+                found = self
+                    .relationships_between(ws, &missing, &nodes, may_leave)
+                    .await?;
+                if found.is_empty() {
+                    break;
+                }
+            } else {
+                asked.extend(wanted.iter().cloned());
+                let is = |kind| move |id: &String| object::type_of_id(id) == Some(kind);
+                let (markings, others): (Vec<_>, Vec<_>) =
+                    wanted.into_iter().partition(is("marking-definition"));
+                let (relationships, others): (Vec<_>, Vec<_>) =
+                    others.into_iter().partition(is("relationship"));
+                let definitions = gate.definitions(markings.into_iter().collect()).await?;
+                let definitions = definitions.into_iter().map(ExportObject::of_definition);
+                parts.supporting.extend(definitions);
+                found = self.relationships_named(ws, &relationships, may_leave).await?;
+                let (objects, withheld) = self
+                    .referenced_objects(ws, &others, &mut nodes, may_leave)
+                    .await?;
+                found.extend(objects);
+                held += withheld;
             }
             let sorted = gate
                 .sort(found.into_iter().map(|object| ((), object)).collect())
                 .await?;
             held += sorted.held;
             parts.supporting.extend(sorted.into_objects());
-            if parts.supporting.len() > MAX_SUPPORTING {
+            if parts.supporting.len() >= MAX_SUPPORTING {
                 break;
             }
         }
-        let details = format!("references reach further than {MAX_HOPS} steps or {MAX_SUPPORTING} objects");
-        Err(DomainError::InvalidBundle { details })
+        Ok(held)
     }
 
     /// These objects, which are neither relationships nor markings, and how many are withheld.
@@ -119,7 +122,7 @@ impl GraphCore {
         }
         let store = &self.graph.store;
         let mut nodes = store
-            .nodes_to_export(ws, &nodes, may_leave.highest, false)
+            .nodes_to_export(ws, &nodes, may_leave.highest, may_leave.include_rejected)
             .await?;
         let is_blocked = |feeds: &[Uuid]| feeds.iter().any(|feed| may_leave.blocked.contains(feed));
         let before = nodes.leaving.len();
@@ -137,33 +140,51 @@ impl GraphCore {
         Ok((parts.nodes, held as u64))
     }
 
-    /// Those of these relationships that join two of the nodes. They are looked for from their ends, so that it does not
-    /// matter in which row the version stands that the caller sees.
+    /// These relationships, whichever row the version stands in that the caller sees: mostly the first one, else one beside
+    /// it.
     async fn relationships_named(
         &self,
         ws: Uuid,
-        stix_ids: &[&String],
+        stix_ids: &[String],
+        may_leave: &ExportLimits,
+    ) -> Result<Vec<ExportObject>, DomainError> {
+        let store = &self.graph.store;
+        let ids = store.ids_of(ws);
+        let (highest, blocked) = (may_leave.highest, &may_leave.blocked);
+        let rows = stix_ids.iter().map(|id| ids.edge(id)).collect();
+        let mut found = store.relationships_by_id(ws, rows, highest, blocked).await?;
+        let known: HashSet<&str> = found.iter().filter_map(EdgeRecord::stix_id).collect();
+        let others = stix_ids.iter().filter(|id| !known.contains(id.as_str()));
+        let rows = others.flat_map(|id| Place::beside().map(|place| ids.edge(&place.name(id))));
+        let beside = store
+            .relationships_by_id(ws, rows.collect(), highest, blocked)
+            .await?;
+        found.extend(beside);
+        Ok(one_per_id(found.into_iter().filter_map(exported)))
+    }
+
+    /// Those of these relationships that join two of the nodes. So those are found, too, whose nodes stand beside others.
+    async fn relationships_between(
+        &self,
+        ws: Uuid,
+        stix_ids: &BTreeSet<String>,
         nodes: &HashSet<Uuid>,
         may_leave: &ExportLimits,
     ) -> Result<Vec<ExportObject>, DomainError> {
+        if !stix_ids
+            .iter()
+            .any(|id| object::type_of_id(id) == Some("relationship"))
+        {
+            return Ok(Vec::new());
+        }
         let ends: Vec<Uuid> = nodes.iter().copied().collect();
-        let edges = self
-            .graph
-            .store
+        let store = &self.graph.store;
+        let edges = store
             .relationships_among(ws, &ends, may_leave.highest, &may_leave.blocked)
             .await?;
-        let named = edges.leaving.into_iter().filter_map(|edge| {
-            let raw = edge.raw?;
-            let is_named =
-                object::text(&raw, "id").is_some_and(|id| stix_ids.iter().any(|known| *known == id));
-            is_named.then_some(ExportObject {
-                raw,
-                tlp: edge.tlp,
-                confidence: Some(edge.confidence),
-                changed_at: edge.changed_at,
-            })
-        });
-        Ok(one_per_id(named))
+        let is_named = |edge: &EdgeRecord| edge.stix_id().is_some_and(|id| stix_ids.contains(id));
+        let named = edges.leaving.into_iter().filter(is_named);
+        Ok(one_per_id(named.filter_map(exported)))
     }
 
     /// The nodes of these STIX objects, all versions.
@@ -177,7 +198,10 @@ impl GraphCore {
             return Ok(Vec::new());
         }
         let target = self.graph.index_of(ws).await?;
-        let filter = Filter::up_to(may_leave.highest).of_all();
+        let filter = Filter {
+            include_rejected: may_leave.include_rejected,
+            ..Filter::up_to(may_leave.highest).of_all()
+        };
         let found = blocking(move || {
             let keys: Vec<&str> = stix_ids.iter().map(String::as_str).collect();
             target.lookup(&keys, &filter).map_err(index_error)
@@ -189,4 +213,14 @@ impl GraphCore {
         nodes.dedup();
         Ok(nodes)
     }
+}
+
+/// A relationship that came in as STIX.
+fn exported(edge: EdgeRecord) -> Option<ExportObject> {
+    Some(ExportObject {
+        raw: edge.raw?,
+        tlp: edge.tlp,
+        confidence: Some(edge.confidence),
+        changed_at: edge.changed_at,
+    })
 }

@@ -103,36 +103,48 @@ pub fn visit_refs<'a>(object: &'a Map<String, Value>, visit: &mut impl FnMut(&'a
     }
 }
 
-/// Removes every reference rejected by `keep`, and lists and properties left empty.
+/// Removes every reference rejected by `keep`, and lists and properties that are left empty. An entry of a list that loses its
+/// reference goes whole: a part of a message without its body, a line of a table of contents.
 pub fn retain_refs(object: &mut Map<String, Value>, keep: &impl Fn(&str) -> bool) {
     object.retain(|key, value| match value {
-        Value::String(id) if is_ref_key(key) => type_of_id(id).is_none() || keep(id),
-        Value::Array(items) if key.ends_with("_refs") => {
-            items.retain(|item| {
-                item.as_str()
-                    .is_none_or(|id| type_of_id(id).is_none() || keep(id))
-            });
-            !items.is_empty()
-        }
+        Value::String(id) if is_ref_key(key) => is_kept(id, keep),
         Value::Array(items) => {
+            let was_empty = items.is_empty();
+            if key.ends_with("_refs") {
+                items.retain(|item| item.as_str().is_none_or(|id| is_kept(id, keep)));
+            }
             items.retain_mut(|item| retain_in_item(key, item, keep));
-            !items.is_empty()
+            was_empty || !items.is_empty()
         }
         Value::Object(inner) => {
+            let was_empty = inner.is_empty();
             retain_refs(inner, keep);
-            !inner.is_empty()
+            was_empty || !inner.is_empty()
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
     });
+}
+
+fn is_kept(id: &str, keep: &impl Fn(&str) -> bool) -> bool {
+    type_of_id(id).is_none() || keep(id)
 }
 
 fn retain_in_item(key: &str, item: &mut Value, keep: &impl Fn(&str) -> bool) -> bool {
     let Some(inner) = item.as_object_mut() else {
         return true;
     };
+    let has_all = inner.iter().all(|(property, value)| match value {
+        Value::String(id) if is_ref_key(property) => is_kept(id, keep),
+        Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)
+        | Value::Object(_) => true,
+    });
     retain_refs(inner, keep);
-    // A granular marking without its reference means nothing (STIX 2.1 section 7.2.3.1).
-    key != "granular_markings" || inner.contains_key("marking_ref") || inner.contains_key("lang")
+    // A granular marking may state a language instead (STIX 2.1 section 7.2.3.1).
+    has_all || key == "granular_markings" && inner.contains_key("lang")
 }
 
 fn is_ref_key(key: &str) -> bool {
@@ -188,15 +200,23 @@ mod tests {
             "granular_markings": [{"marking_ref": gone, "selectors": ["name"]}],
             "extensions": {"x": {"inner_ref": known}},
             "odd_ref": "not an id",
+            "x_contents": [{"object_ref": known, "x": 1}, {"object_ref": gone, "x": 2}],
+            "x_empty": [{}, {"list": []}],
         }));
         let mut seen = Vec::new();
         visit_refs(&object, &mut |id| seen.push(id.to_owned()));
-        assert_eq!(seen.iter().filter(|id| *id == gone).count(), 4);
-        assert_eq!(seen.iter().filter(|id| *id == known).count(), 2);
+        assert_eq!(seen.iter().filter(|id| *id == gone).count(), 5);
+        assert_eq!(seen.iter().filter(|id| *id == known).count(), 3);
         retain_refs(&mut object, &|id| id == known);
         assert_eq!(
             Value::Object(object),
-            json!({"object_marking_refs": [known], "extensions": {"x": {"inner_ref": known}}, "odd_ref": "not an id"})
+            json!({
+                "object_marking_refs": [known],
+                "extensions": {"x": {"inner_ref": known}},
+                "odd_ref": "not an id",
+                "x_contents": [{"object_ref": known, "x": 1}],
+                "x_empty": [{}, {"list": []}],
+            })
         );
     }
 

@@ -12,6 +12,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::session::RecallSession;
 use crate::domain::stix::export::ExportObject;
+use crate::domain::stix::object::text;
 use crate::domain::tlp::Tlp;
 use crate::store::audit::rows::audit_rows;
 use crate::store::rows::{EdgeRow, corrupt, key, parse, record, tlp, unpack};
@@ -86,6 +87,13 @@ pub struct EdgeRecord {
     pub created_at: DateTime<Utc>,
     /// The original, for an edge ingested as STIX.
     pub raw: Option<Map<String, Value>>,
+}
+
+impl EdgeRecord {
+    /// Its STIX id, if it came in as STIX.
+    pub fn stix_id(&self) -> Option<&str> {
+        self.raw.as_ref().and_then(|raw| text(raw, "id"))
+    }
 }
 
 #[derive(Debug, SurrealValue)]
@@ -278,6 +286,36 @@ impl Store {
             .map_err(failed(what))?;
         let leaving = rows.into_iter().map(EdgeRecord::of).collect::<Result<_, _>>()?;
         Ok(Withholding { leaving, held })
+    }
+
+    /// The relationships in these rows that are active, marked no higher than `highest` and not withheld.
+    pub async fn relationships_by_id(
+        &self,
+        ws: Uuid,
+        ids: Vec<Uuid>,
+        highest: Tlp,
+        blocked: &[Uuid],
+    ) -> Result<Vec<EdgeRecord>, DomainError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = format!(
+            "SELECT * FROM $ids WHERE ws = $ws AND active = true AND tlp_rank <= $highest AND raw != NONE \
+             AND held_by = NONE AND {FREE}"
+        );
+        let rows: Vec<EdgeRow> = self
+            .rows_by_id(
+                &query,
+                ids.into_iter().map(|id| record("edge", id)).collect(),
+                &[
+                    ("ws", ws.into_value()),
+                    ("highest", i64::from(highest.rank()).into_value()),
+                    ("blocked", blocked.to_vec().into_value()),
+                ],
+            )
+            .await
+            .map_err(failed("reading relationships failed"))?;
+        rows.into_iter().map(EdgeRecord::of).collect()
     }
 
     /// The supporting objects with these STIX ids, which are no marking-definitions: of each the newest version that is

@@ -314,6 +314,64 @@ fn a_report_leaves_with_the_relationships_that_it_names_whichever_row_they_stand
 }
 
 #[test]
+fn a_report_of_a_relationship_alone_leaves_with_both_its_ends() {
+    run(async {
+        let app = TestApp::shared().await;
+        let (actor, tool) = (object("intrusion-set", "Plover"), object("tool", "Plover of tin"));
+        let uses = relationship(&actor, "uses", &tool);
+        let refs = json!({"published": "2024-05-02T00:00:00Z", "object_refs": [uses["id"]]});
+        let report = with(object("report", "What was used"), refs);
+        app.admin.ingest(json!([actor, tool, uses, report])).await;
+        let back = exported(&app.admin, text(&report, "id"), &[]).await;
+        for one in [&actor, &tool, &uses, &report] {
+            assert!(back.contains_key(text(one, "id")), "{one}: {back:?}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn what_is_revoked_leaves_with_a_report_of_it_if_it_is_asked_for() {
+    run(async {
+        let app = TestApp::shared().await;
+        let gone = with(object("malware", "Heron of clay"), json!({"revoked": true}));
+        let stays = object("malware", "Heron of glass");
+        let refs = json!({"published": "2024-05-02T00:00:00Z", "object_refs": [gone["id"], stays["id"]]});
+        let report = with(object("report", "Two herons in one report"), refs);
+        app.admin.ingest(json!([gone, stays, report])).await;
+        let question = text(&report, "id");
+        let back = exported(&app.admin, question, &[]).await;
+        assert_eq!(back[question]["object_refs"], json!([stays["id"]]));
+        let back = exported(&app.admin, question, &[("include_rejected", "true")]).await;
+        assert_eq!(back[question]["object_refs"], report["object_refs"]);
+        assert_eq!(back[text(&gone, "id")]["revoked"], true);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn notes_on_notes_leave_however_long_their_chain_is() {
+    run(async {
+        let app = TestApp::shared().await;
+        let mut chain = vec![object("malware", "Crane of slate")];
+        for number in 0..60 {
+            let about = chain.last().unwrap()["id"].clone();
+            let content = json!({"content": format!("Remark {number}."), "object_refs": [about]});
+            chain.push(with(object("note", "Remark"), content));
+        }
+        app.admin.ingest(json!(chain)).await;
+        let last = text(chain.last().unwrap(), "id");
+        let back = exported(&app.admin, last, &[]).await;
+        let lost: Vec<&Value> = chain
+            .iter()
+            .filter(|one| !back.contains_key(text(one, "id")))
+            .collect();
+        assert!(lost.is_empty(), "{lost:?}");
+        app.stop().await;
+    });
+}
+
+#[test]
 fn an_observable_is_the_node_of_its_value() {
     run(async {
         let app = TestApp::shared().await;
