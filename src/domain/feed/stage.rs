@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::domain::packing::{unpack, unpacked_size};
 use crate::domain::stix::ingest::{
@@ -31,6 +32,8 @@ pub struct StagedObject {
     pub stix_id: String,
     pub name: String,
     pub modified: DateTime<Utc>,
+    /// A digest of the object, if it states no time of its own, as observables do: another one is another version.
+    pub says: Option<Uuid>,
     /// Ends of a relationship.
     pub ends: Option<(String, String)>,
     pub marking: ProposedMarking,
@@ -121,6 +124,9 @@ impl Stager {
             stix_id: node.stix_id,
             name: node.name,
             modified: node.modified,
+            says: node
+                .undated
+                .then(|| Uuid::new_v5(&Uuid::NAMESPACE_OID, &node.raw)),
             ends: None,
             marking: ProposedMarking::HIDDEN,
             warnings: Vec::new(),
@@ -135,6 +141,7 @@ impl Stager {
             stix_id: edge.stix_id,
             name: edge.relationship,
             modified: edge.modified,
+            says: None,
             ends: Some((edge.source_ref, edge.target_ref)),
             marking: ProposedMarking::HIDDEN,
             warnings: Vec::new(),

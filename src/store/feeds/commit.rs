@@ -24,6 +24,8 @@ pub struct ReviewedItem {
     pub position: i64,
     pub stix_id: String,
     pub modified: DateTime<Utc>,
+    /// Whether the object states no time of its own: what came last is its newest version then.
+    pub is_undated: bool,
     /// The part of its marking that the object states, or versions that came with it.
     pub stated: Option<Tlp>,
     /// The reviewer's marking.
@@ -97,10 +99,18 @@ impl FeedItemRow {
             stated: self.stated_tlp.map(tlp).transpose()?,
             resolved_tlp: self.resolved_tlp.map(tlp).transpose()?,
             modified: self.modified,
+            is_undated: self.says.is_some(),
             tlp: tlp_seen,
             status,
             stix_id: self.stix_id,
         })
+    }
+}
+
+impl ReviewedItem {
+    /// The order of the versions of one object.
+    fn rank(&self) -> (DateTime<Utc>, Option<i64>, Tlp) {
+        (self.modified, self.is_undated.then_some(self.position), self.tlp)
     }
 }
 
@@ -111,7 +121,7 @@ impl Review {
         let mut newest = HashMap::new();
         for item in &self.items {
             let known = newest.entry(item.stix_id.as_str()).or_insert(item);
-            if (item.modified, item.tlp) > (known.modified, known.tlp) {
+            if item.rank() > known.rank() {
                 *known = item;
             }
         }

@@ -33,20 +33,30 @@ pub(super) struct FeedObjectRow {
 #[derive(Debug, Clone)]
 pub(super) struct MovedItem {
     pub stix_id: String,
+    pub says: Option<Uuid>,
     pub modified: DateTime<Utc>,
     pub from: Tlp,
     pub to: Tlp,
 }
 
-/// Id of the row that remembers an object of a feed, or of a batch without one.
-pub(super) fn object_id(source: Uuid, stix_id: &str) -> RecordId {
-    record("feed_object", Uuid::new_v5(&source, stix_id.as_bytes()))
+/// Id of the row that remembers an object of a feed, or of a batch without one: of an object without versions, what it says.
+fn object_id(source: Uuid, (stix_id, says): FeedObject<'_>) -> RecordId {
+    let name = match says {
+        Some(says) => format!("{stix_id}\0{says}"),
+        None => stix_id.to_owned(),
+    };
+    record("feed_object", Uuid::new_v5(&source, name.as_bytes()))
 }
 
 impl MovedItem {
+    fn object(&self) -> FeedObject<'_> {
+        (&self.stix_id, self.says)
+    }
+
     pub(in crate::store) fn of(row: &FeedItemRow, from: Tlp, to: Tlp) -> Self {
         Self {
             stix_id: row.stix_id.clone(),
+            says: row.says,
             modified: row.modified,
             from,
             to,
@@ -56,9 +66,9 @@ impl MovedItem {
 
 impl FeedObjectRow {
     /// A row that knows no version yet.
-    pub(in crate::store) fn new(ws: Uuid, source: Uuid, stix_id: &str) -> Self {
+    pub(in crate::store) fn new(ws: Uuid, source: Uuid, object: FeedObject<'_>) -> Self {
         Self {
-            id: object_id(source, stix_id),
+            id: object_id(source, object),
             ws,
             modified: DateTime::UNIX_EPOCH,
             ranks: Some(Vec::new()),
@@ -111,23 +121,26 @@ impl FeedObjectRow {
     }
 }
 
-/// Reads what a feed has brought of these objects, by STIX id.
-pub(super) async fn read_objects(
+/// An object of a feed: its STIX id, and what it says if it has no versions.
+pub(super) type FeedObject<'o> = (&'o str, Option<Uuid>);
+
+/// Reads what a feed has brought of these objects.
+pub(super) async fn read_objects<'o>(
     tx: &WriteTx,
     (ws, source): (Uuid, Uuid),
-    stix_ids: impl Iterator<Item = &str>,
-) -> Result<HashMap<String, FeedObjectRow>, StoreError> {
+    objects: impl Iterator<Item = FeedObject<'o>>,
+) -> Result<HashMap<FeedObject<'o>, FeedObjectRow>, StoreError> {
     let (mut names, mut ids) = (HashMap::new(), Vec::new());
-    for stix_id in stix_ids {
-        let id = object_id(source, stix_id);
-        names.insert(key(&id)?, stix_id);
+    for object in objects {
+        let id = object_id(source, object);
+        names.insert(key(&id)?, object);
         ids.push(id);
     }
     let mut found = HashMap::new();
     let rows: Vec<FeedObjectRow> = tx.find(ws, OWN, ids).await?;
     for row in rows {
         if let Some(name) = names.get(&key(&row.id)?) {
-            found.insert((*name).to_owned(), row);
+            found.insert(*name, row);
         }
     }
     Ok(found)
@@ -142,10 +155,11 @@ pub(in crate::store) async fn follow(
     if items.is_empty() {
         return Ok(());
     }
-    let mut rows = read_objects(tx, (ws, source), items.iter().map(|item| item.stix_id.as_str())).await?;
+    let objects = items.iter().map(MovedItem::object);
+    let mut rows = read_objects(tx, (ws, source), objects).await?;
     for item in items {
         // A bundle without a feed is not remembered.
-        if let Some(row) = rows.get_mut(&item.stix_id) {
+        if let Some(row) = rows.get_mut(&item.object()) {
             row.follow(item)?;
         }
     }

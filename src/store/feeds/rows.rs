@@ -253,6 +253,8 @@ pub(super) struct FeedItemRow {
     pub stix_type: String,
     pub name: String,
     pub modified: DateTime<Utc>,
+    /// A digest of an object without versions.
+    pub says: Option<Uuid>,
     pub source_ref: Option<String>,
     pub target_ref: Option<String>,
     pub tlp_rank: i64,
@@ -288,6 +290,7 @@ impl FeedItemRow {
             stix_id: object.stix_id,
             name: object.name.chars().take(MAX_NAME).collect(),
             modified: object.modified,
+            says: object.says,
             source_ref,
             target_ref,
             tlp_rank: rank(marking.tlp),

@@ -10,7 +10,7 @@ use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::batches::{OWN, UPDATE, UPSERT, one};
-use super::memory::{FeedObjectRow, read_objects};
+use super::memory::{FeedObject, FeedObjectRow, read_objects};
 use super::rows::{FeedBatchRow, FeedItemRow, FeedRow, FeedSupportRow, FeedWaitingRow, item_id, support_id};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -18,13 +18,14 @@ use crate::domain::feed::stage::{StagedObject, StagedPage};
 use crate::domain::feed::{BatchState, Received, Tally};
 use crate::domain::graph::place::Place;
 use crate::domain::ids::WorkspaceIds;
+use crate::domain::packing::unpack as unpack_text;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::tlp::Tlp;
 use crate::store::Store;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::{WriteTx, yield_regularly};
-use crate::store::rows::{key, record, tlp};
+use crate::store::rows::{corrupt, key, record, tlp, unpack};
 
 /// A page to be staged into a batch.
 #[derive(Debug, Clone)]
@@ -76,6 +77,20 @@ struct StoredVersion {
     id: RecordId,
     modified: Option<DateTime<Utc>>,
     tlp_rank: i64,
+    stix_evidence: Option<Uuid>,
+}
+
+/// A row of an object that the caller may see.
+#[derive(Debug, Clone, Copy)]
+struct SeenRow {
+    version: KnownVersion,
+    original: Option<Uuid>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct Original {
+    id: RecordId,
+    raw: Option<Bytes>,
 }
 
 impl Store {
@@ -119,6 +134,10 @@ fn known_from(object: &StagedObject, before: &[KnownVersion]) -> Option<Tlp> {
     lowest(before.iter().filter(says_all))
 }
 
+fn memory_of(object: &StagedObject) -> FeedObject<'_> {
+    (&object.stix_id, object.says)
+}
+
 /// The transaction that stages a page.
 struct Staging<'a> {
     tx: &'a WriteTx,
@@ -148,7 +167,7 @@ impl<'a> Staging<'a> {
 
     async fn run(&mut self) -> Result<(), StoreError> {
         let objects = &self.write.page.objects;
-        let pulled = objects.iter().map(|object| object.stix_id.as_str());
+        let pulled = objects.iter().map(memory_of);
         let mut pulled = read_objects(self.tx, (self.ws, self.source), pulled).await?;
         let stored = self.stored_versions(objects).await?;
         let (mut tally, mut received) = (Tally::from_row(&self.batch.tally), self.batch.received()?);
@@ -159,7 +178,7 @@ impl<'a> Staging<'a> {
         for (place, object) in objects.iter().enumerate() {
             yield_regularly(place).await;
             let of_row = stored.get(&object.stix_id).copied();
-            let of_feed = pulled.remove(&object.stix_id);
+            let of_feed = pulled.remove(&memory_of(object));
             let before = self.known(object.marking.tlp, of_row, of_feed.as_ref())?;
             let bytes = u64::try_from(object.bytes()).unwrap_or(u64::MAX);
             if let Some(level) = known_from(object, &before) {
@@ -177,7 +196,7 @@ impl<'a> Staging<'a> {
             // A bundle without a feed comes once, and holds each object once.
             if self.batch.feed.is_some() {
                 let row =
-                    of_feed.unwrap_or_else(|| FeedObjectRow::new(self.ws, self.source, &object.stix_id));
+                    of_feed.unwrap_or_else(|| FeedObjectRow::new(self.ws, self.source, memory_of(&object)));
                 newest.push(row.with(level, object.modified)?);
             }
             let id = item_id(self.ws, self.write.batch, position);
@@ -221,6 +240,50 @@ impl<'a> Staging<'a> {
         &self,
         objects: &[StagedObject],
     ) -> Result<HashMap<String, KnownVersion>, StoreError> {
+        let mut seen = self.seen_rows(objects).await?;
+        self.compare_undated(objects, &mut seen).await?;
+        Ok(seen.into_iter().map(|(id, row)| (id, row.version)).collect())
+    }
+
+    /// Dates the rows of objects without versions by what they say.
+    async fn compare_undated(
+        &self,
+        objects: &[StagedObject],
+        seen: &mut HashMap<String, SeenRow>,
+    ) -> Result<(), StoreError> {
+        let undated = objects.iter().filter(|object| object.says.is_some());
+        let original = |object: &StagedObject| seen.get(&object.stix_id)?.original;
+        let originals = undated
+            .clone()
+            .filter_map(original)
+            .map(|id| record("evidence", id));
+        let originals: Vec<RecordId> = originals.collect();
+        if originals.is_empty() {
+            return Ok(());
+        }
+        let query = "SELECT id, raw FROM $ids WHERE ws = $ws";
+        let found: Vec<Original> = self.tx.find(self.ws, query, originals).await?;
+        let mut said = HashMap::new();
+        for original in found {
+            let Some(raw) = original.raw else { continue };
+            said.insert(key(&original.id)?, unpack(&raw)?);
+        }
+        for object in undated {
+            let Some(row) = seen.get_mut(&object.stix_id) else {
+                continue;
+            };
+            let stored = row.original.and_then(|id| said.get(&id));
+            let is_same = stored == Some(&unpack_text(&object.raw).map_err(corrupt)?);
+            // What says something else is older than what came now, whenever that was.
+            row.version.1 = match is_same {
+                true => object.modified,
+                false => DateTime::<Utc>::MIN_UTC,
+            };
+        }
+        Ok(())
+    }
+
+    async fn seen_rows(&self, objects: &[StagedObject]) -> Result<HashMap<String, SeenRow>, StoreError> {
         let mut looked: Vec<(&StagedObject, RecordId, Option<Place>)> = objects
             .iter()
             .map(|object| (object, self.row_of(object, &object.stix_id), None))
@@ -231,19 +294,19 @@ impl<'a> Staging<'a> {
                 looked.extend(Place::beside().map(|place| self.beside(object, place)));
             }
         }
-        let query = "SELECT id, modified, tlp_rank FROM $ids WHERE ws = $ws";
-        let mut seen: HashMap<String, KnownVersion> = HashMap::new();
+        let query = "SELECT id, modified, tlp_rank, stix_evidence FROM $ids WHERE ws = $ws";
+        let mut seen: HashMap<String, SeenRow> = HashMap::new();
         let (mut existing, mut stands_first) = (HashSet::new(), HashSet::new());
         while !looked.is_empty() {
             let ids = looked.iter().map(|(_, row, _)| row.clone()).collect();
             let found: Vec<StoredVersion> = self.tx.find(self.ws, query, ids).await?;
             let mut stored = HashMap::new();
             for version in found {
-                stored.insert(key(&version.id)?, (tlp(version.tlp_rank)?, version.modified));
+                stored.insert(key(&version.id)?, (tlp(version.tlp_rank)?, version));
             }
             let mut following = Vec::new();
             for (object, row, place) in looked {
-                let Some((level, modified)) = stored.get(&key(&row)?).copied() else {
+                let Some((level, version)) = stored.get(&key(&row)?) else {
                     continue;
                 };
                 let id = object.stix_id.as_str();
@@ -252,16 +315,20 @@ impl<'a> Staging<'a> {
                 }
                 let further = place.and_then(Place::following);
                 following.extend(further.map(|place| self.beside(object, place)));
-                let Some(modified) = modified.filter(|_| level <= self.write.highest) else {
+                let Some(modified) = version.modified.filter(|_| *level <= self.write.highest) else {
                     continue;
+                };
+                let row = SeenRow {
+                    version: (*level, modified),
+                    original: version.stix_evidence,
                 };
                 if place.is_none() {
                     stands_first.insert(id);
-                    seen.insert(object.stix_id.clone(), (level, modified));
+                    seen.insert(object.stix_id.clone(), row);
                 } else if !stands_first.contains(id) {
-                    let newest = seen.entry(object.stix_id.clone()).or_insert((level, modified));
-                    if (modified, level) > (newest.1, newest.0) {
-                        *newest = (level, modified);
+                    let newest = seen.entry(object.stix_id.clone()).or_insert(row);
+                    if (modified, *level) > (newest.version.1, newest.version.0) {
+                        *newest = row;
                     }
                 }
             }

@@ -45,6 +45,10 @@ const MIGRATIONS: &[(i64, &str)] = &[
         include_str!("../../../schemas/0027_waiting_relationships.surql"),
     ),
     (28, include_str!("../../../schemas/0028_lists.surql")),
+    (
+        29,
+        include_str!("../../../schemas/0029_observable_versions.surql"),
+    ),
 ];
 
 /// Before this migration the audit log is moved.

@@ -144,3 +144,45 @@ fn a_silent_version_keeps_the_marking_of_one_in_its_bundle() {
         app.stop().await;
     });
 }
+
+fn address(score: u32) -> Value {
+    json!({"type": "ipv4-addr", "spec_version": "2.1", "id": "ipv4-addr--28bb3599-77cd-5a82-a950-b5bc3caf07c4",
+        "value": "198.51.100.3", "x_score": score})
+}
+
+#[test]
+fn an_observable_that_says_something_else_is_another_version() {
+    run(async {
+        let app = TestApp::shared().await;
+        let name = json!({"type": "domain-name", "spec_version": "2.1",
+            "id": "domain-name--bedb4899-d24b-5401-bc86-8f6b4cc18ec7", "value": "example.com"});
+        let counts = |batch: &Value| (batch["item_count"].clone(), batch["unchanged"].clone());
+        let server = Server::start(&[address(50), name.clone()]).await;
+        let feed = app.admin.feed_of(&server).await;
+        let first = app.admin.pull(&feed).await;
+        assert_eq!(counts(&first), (json!(2), json!(0)), "{first}");
+        app.admin.commit_all(text(&first, "id")).await;
+
+        server.add(&[address(70), name.clone()]);
+        let second = app.admin.pull(&feed).await;
+        assert_eq!(counts(&second), (json!(1), json!(1)), "{second}");
+        let items = app.admin.items(text(&second, "id")).await;
+        assert_eq!(item_of(&items, &address(70))["change"], "update", "{items:?}");
+        app.admin.commit_all(text(&second, "id")).await;
+        let known = app
+            .admin
+            .export_of("198.51.100.3", &[address(70), name.clone()])
+            .await;
+        assert_eq!(known[text(&address(70), "id")]["x_score"], 70);
+
+        // What the memory has from elsewhere is not reviewed again, and what it has otherwise is.
+        let server = Server::start(&[address(70), name]).await;
+        let other = app.admin.feed_of(&server).await;
+        let batch = app.admin.pull(&other).await;
+        assert_eq!(counts(&batch), (json!(0), json!(2)), "{batch}");
+        server.add(&[address(90)]);
+        let batch = app.admin.pull(&other).await;
+        assert_eq!(batch["item_count"], 1, "{batch}");
+        app.stop().await;
+    });
+}
