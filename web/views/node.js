@@ -52,7 +52,8 @@ function missing(id, withRejected) {
 function head(node, at) {
   const { aliases, fields, ...others } = node.properties;
   const names = texts(aliases);
-  const ofObject = others.stix_type ? fields : { fields };
+  const { confidence, ...ofStix } = fields ?? {};
+  const ofObject = others.stix_type ? ofStix : { fields };
   const shown = { ...(names.length === 0 && { aliases }), ...others, ...ofObject };
   const copy = button("Copy id", async () => {
     await navigator.clipboard.writeText(node.id).then(
@@ -61,8 +62,9 @@ function head(node, at) {
     );
   });
   return el("section.card.node-head", {},
-    el("div.row", {}, badge(typeName(node.node_type), `type-${node.node_type}`), tlp(node.tlp),
-      node.status !== "active" && badge(node.status, "bad")),
+    el("div.row", {}, badge(typeName(node.node_type), `type-${node.node_type}`),
+      node.node_type === "osint" && others.stix_type && badge(others.stix_type.replace(/^x-/, "").replaceAll("-", " ")),
+      tlp(node.tlp), node.status !== "active" && badge(node.status, "bad")),
     el("h2", {}, node.name),
     names.length > 0 && cut(names, el("p.muted.pre"), (shown) => ["Also known as ", joined(shown)]),
     node.description && el("div", {}, long(plain(node.description))),

@@ -10,7 +10,7 @@ use crate::domain::naming::canonical_value;
 /// Longest title made of a text, in characters.
 const MAX_TITLE: usize = 120;
 /// Properties that name an object, the best one first.
-const NAMING: [&str; 13] = [
+const NAMING: [&str; 14] = [
     "name",
     "value",
     "abstract",
@@ -24,6 +24,7 @@ const NAMING: [&str; 13] = [
     "result_name",
     "serial_number",
     "url",
+    "x_misp_value",
 ];
 /// Properties with the text of an object, the best one first.
 const TEXTS: [&str; 6] = [
@@ -62,6 +63,7 @@ pub fn title_of(object: &Map<String, Value>) -> String {
         "grouping" => text(object, "context").map(|context| format!("grouping: {context}")),
         "process" => object.get("pid").map(|pid| format!("process {pid}")),
         "sighting" => sighting(object),
+        "x-misp-object" => misp_object(object),
         _ => None,
     };
     let described = described.or_else(|| digest(object).map(|(_, digest)| digest.to_owned()));
@@ -133,6 +135,21 @@ fn traffic(object: &Map<String, Value>) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" "))
 }
 
+/// A MISP object that the converter misp-stix has no STIX type for: its name, and the first of its values that is a word.
+fn misp_object(object: &Map<String, Value>) -> Option<String> {
+    let name = text(object, "x_misp_name")?;
+    let attributes = object.get("x_misp_attributes").and_then(Value::as_array);
+    let values = attributes
+        .into_iter()
+        .flatten()
+        .filter_map(|one| one.get("value")?.as_str());
+    let mut words = values.filter(|value| value.chars().any(char::is_alphabetic));
+    Some(match words.next() {
+        Some(word) => shorten(&format!("{name}: {word}")),
+        None => name.to_owned(),
+    })
+}
+
 /// "sighting of a malware, 3 times, 2026-01-02".
 fn sighting(object: &Map<String, Value>) -> Option<String> {
     let (kind, _) = text(object, "sighting_of_ref")?.split_once("--")?;
@@ -184,6 +201,19 @@ mod tests {
                 "First line",
             ),
             (json!({"type": "opinion", "opinion": "agree"}), "opinion: agree"),
+            (
+                json!({"type": "x-misp-attribute", "x_misp_value": "Python/Machete.A"}),
+                "Python/Machete.A",
+            ),
+            (
+                json!({"type": "x-misp-object", "x_misp_name": "elf",
+                    "x_misp_attributes": [{"value": "51984"}, {"value": "DYNAMIC"}]}),
+                "elf: DYNAMIC",
+            ),
+            (
+                json!({"type": "x-misp-object", "x_misp_name": "elf", "x_misp_attributes": [{"value": "51984"}]}),
+                "elf",
+            ),
             (
                 json!({"type": "ipv4-addr", "value": "198.51.100.7"}),
                 "198.51.100.7",
