@@ -47,6 +47,7 @@ pub mod search;
 pub mod store;
 pub mod taxii;
 pub mod telemetry;
+pub mod warninglists;
 
 pub use domain::memory::synthesis::SynthesisFormat;
 pub use local::{

@@ -26,6 +26,7 @@ use crate::domain::staging::{
 };
 use crate::domain::tlp::{Clearance, Tlp};
 use crate::store::{Chosen, Decided, Decision, Page, Store};
+use crate::warninglists::WarninglistsHandle;
 
 /// Handle to the staging batches.
 pub type StagingHandle = WorkerHandle<StagingCore>;
@@ -191,6 +192,7 @@ pub struct StagingCore {
     audit: AuditHandle,
     /// Turns at batches, and at sessions to which texts are added.
     turns: KeyedLocks,
+    warninglists: WarninglistsHandle,
 }
 
 impl ActorCore for StagingCore {
@@ -206,6 +208,7 @@ impl StagingCore {
         extractor: ExtractorHandle,
         graph: GraphHandle,
         audit: AuditHandle,
+        warninglists: WarninglistsHandle,
     ) -> Self {
         Self {
             store,
@@ -213,6 +216,7 @@ impl StagingCore {
             graph,
             audit,
             turns: KeyedLocks::default(),
+            warninglists,
         }
     }
 

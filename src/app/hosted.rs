@@ -36,6 +36,7 @@ use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{Embedder, IndexSettings, SearchIndex};
 use crate::store::Store;
+use crate::warninglists::WarninglistsHandle;
 use crate::{embedding, llm, telemetry};
 
 /// The hosted service, started.
@@ -66,6 +67,11 @@ impl Application {
         requirements::check(settings.server.workers, settings.data_dir().as_deref())?;
         // Before the store: a setting that can't be used stops the start before anything is written.
         let mailer = mailer(&settings)?;
+        let (dir, lowers) = (
+            &settings.warninglists.dir,
+            settings.ingest.lower_listed_confidence,
+        );
+        let warninglists = WarninglistsHandle::open_at_start(dir, lowers).await?;
         let embedder = embedding::begin(&settings.embedding, settings.embedding_api_key.clone(), &runtime);
         let store = open_store(&settings).await?;
         // After the store: a directory with a secret and without a store is one that has lost it.
@@ -81,7 +87,8 @@ impl Application {
         let limiter = roster.stateful(RateLimiter::default);
         let audited = Arc::clone(&store);
         let audit = roster.stateful(move || AuditWriter::new(Arc::clone(&audited)));
-        let core = Arc::new(graph_core(&settings, &store, &audit, embedder.await?)?);
+        let core = graph_core(&settings, &store, &audit, embedder.await?)?;
+        let core = Arc::new(core.with_warninglists(warninglists.clone()));
         let identity = Arc::new(identity_core(&settings, &store, &secret, &audit, &limiter)?);
         let identity = roster.worker(&identity);
         let model = llm::model_of(&settings.llm, settings.llm_api_key.clone())?;
@@ -93,9 +100,11 @@ impl Application {
             extractor.clone(),
             graph.clone(),
             audit.clone(),
+            warninglists.clone(),
         ));
         let staging = roster.worker(&staging);
-        let pulls = Arc::new(puller_core(&settings, &store, &graph, &audit)?);
+        let pulls = puller_core(&settings, &store, &graph, &audit)?;
+        let pulls = Arc::new(pulls.with_warninglists(warninglists.clone()));
         let puller = roster.worker(&pulls);
         let notifications = Arc::new(notifications(&settings, &store, &audit, mailer));
         let notifier = roster.worker(&notifications);
@@ -129,6 +138,7 @@ impl Application {
             keep(roster, settings.keeper.max_restarts_per_minute),
             tokio::spawn(tidy_metrics(recorder.clone())),
             tokio::spawn(retention::run(Arc::clone(&store), settings.retention.clone())),
+            tokio::spawn(warninglists.reload_on_hangup()),
         ];
         let listening = listen(&state, recorder).await?;
         Ok(Self {

@@ -70,6 +70,8 @@ pub struct Settings {
     pub embedding: EmbeddingSettings,
     pub llm: LlmSettings,
     pub feeds: FeedSettings,
+    pub ingest: IngestSettings,
+    pub warninglists: WarninglistSettings,
     pub notifier: NotifierSettings,
     pub oauth: OauthSettings,
     pub log: LogSettings,
@@ -187,6 +189,20 @@ pub enum LlmProvider {
     /// No model; extraction uses rules only.
     None,
     Openai,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct IngestSettings {
+    /// Whether indicators on warninglists are stored with half of the confidence that is stated.
+    pub lower_listed_confidence: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WarninglistSettings {
+    /// Directory of lists besides the built-in ones; empty for none.
+    pub dir: PathBuf,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -19,12 +19,14 @@ pub mod ingest_result;
 pub mod items;
 pub mod kinds;
 pub mod label;
+pub mod lookup;
 pub mod memory;
 pub mod misp;
 pub mod moment;
 pub mod naming;
 pub mod narrowing;
 pub mod nearest;
+pub mod network;
 pub mod node;
 pub mod normal_form;
 pub mod packing;
@@ -42,6 +44,7 @@ pub mod staging;
 pub mod stix;
 
 pub mod tlp;
+pub mod warninglists;
 pub mod why;
 
 /// Reads null as the default: in a body it means that a field is absent.

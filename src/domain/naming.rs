@@ -7,14 +7,18 @@
 
 mod values;
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
-pub use self::values::{has_value, pattern_keys, value_identities, value_of_identity};
+pub use self::values::{
+    exact_values, has_value, normal_value, pattern_keys, stated_indicators, value_identities,
+    value_of_identity,
+};
 use super::draft::identity;
 use super::extraction::{EntityKind, Extractor, Gazetteer, Mention, canonical_name, refang};
 use super::kinds::Case;
+use super::network::{self, Network};
 use super::node::NodeType;
-use super::normal_form::normal_form;
+use super::normal_form::{HIVES, normal_form};
 
 /// The kind of an indicator that has no known kind.
 pub const OTHER_KIND: &str = "value";
@@ -69,6 +73,14 @@ pub fn indicator_of(text: &str) -> Indicator {
         .strip_prefix('<')
         .and_then(|inner| inner.strip_suffix('>'))
         .unwrap_or(text);
+    let of_kind = |kind: EntityKind, value: &str| Indicator {
+        kind: Some(kind),
+        value: normal_form(kind, value),
+    };
+    // Most values of a list, and the rules for texts find the same.
+    if let Some(kind) = plain_kind(text) {
+        return of_kind(kind, text);
+    }
     if let Some(hit) = whole_hit(text).filter(|hit| hit.kind.node_type() == NodeType::Ioc) {
         return Indicator {
             kind: Some(hit.kind),
@@ -76,11 +88,8 @@ pub fn indicator_of(text: &str) -> Indicator {
         };
     }
     let plain = refang(text);
-    match plain_kind(&plain) {
-        Some(kind) => Indicator {
-            kind: Some(kind),
-            value: normal_form(kind, &plain),
-        },
+    match plain_kind(&plain).or_else(|| kind_alone(&plain)) {
+        Some(kind) => of_kind(kind, &plain),
         None => Indicator {
             kind: None,
             value: plain.to_lowercase(),
@@ -96,7 +105,13 @@ pub fn indicator_identity(kind: &str, value: &str) -> String {
         Some(known) => canonical_value(known, value),
         None => refang(value.trim()).into_owned(),
     };
-    identity_of_value(known, kind, &value)
+    match plain_kind(&value) {
+        // An IPv4 address in an IPv6 one.
+        Some(EntityKind::Ipv4) if known == Some(EntityKind::Ipv6) => {
+            identity_of_value(Some(EntityKind::Ipv4), EntityKind::Ipv4.as_str(), &value)
+        }
+        _ => identity_of_value(known, kind, &value),
+    }
 }
 
 /// The identity of a value in normal form. Two spellings by case are one file, path or registry key.
@@ -160,23 +175,70 @@ fn identity_of_name(node_type: NodeType, name: &str) -> String {
 
 /// Classifies a value by its form alone, for values too ambiguous for the extractor to accept in running text.
 fn plain_kind(value: &str) -> Option<EntityKind> {
-    if value.parse::<Ipv4Addr>().is_ok() {
-        return Some(EntityKind::Ipv4);
-    }
-    if value.parse::<Ipv6Addr>().is_ok() {
-        return Some(EntityKind::Ipv6);
+    match network::address(value) {
+        Some(IpAddr::V4(_)) => return Some(EntityKind::Ipv4),
+        Some(IpAddr::V6(_)) => return Some(EntityKind::Ipv6),
+        None => {}
     }
     if !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    match value.len() {
-        32 => Some(EntityKind::Md5),
-        40 => Some(EntityKind::Sha1),
-        64 => Some(EntityKind::Sha256),
-        128 => Some(EntityKind::Sha512),
-        _ => None,
-    }
+    DIGESTS
+        .iter()
+        .find_map(|(kind, digits)| (value.len() == *digits).then_some(*kind))
 }
+
+/// The kind of a value with something around it that a text needs and a list leaves out, or the other way round: a port,
+/// brackets, marks between bytes, slashes for backslashes.
+fn kind_alone(value: &str) -> Option<EntityKind> {
+    let is_address = |kind| plain_kind(&normal_form(kind, value)) == Some(kind);
+    let is_digest = |(kind, digits): &(EntityKind, usize)| {
+        let digest = normal_form(*kind, value);
+        digest.len() == *digits && digest.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    let is_key = || {
+        let key = normal_form(EntityKind::RegistryKey, value);
+        HIVES.iter().any(|(_, hive)| {
+            key.strip_prefix(hive)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
+        })
+    };
+    let addresses = [EntityKind::Ipv4, EntityKind::Ipv6];
+    if let Some(kind) = addresses.into_iter().find(|kind| is_address(*kind)) {
+        return Some(kind);
+    }
+    if value.contains('/') && Network::read(value).is_some() {
+        return Some(EntityKind::Cidr);
+    }
+    if let Some((kind, _)) = DIGESTS.iter().find(|digest| is_digest(digest)) {
+        return Some(*kind);
+    }
+    if is_key() {
+        return Some(EntityKind::RegistryKey);
+    }
+    let is_system = || {
+        let number = normal_form(EntityKind::Asn, value);
+        let digits = number.strip_prefix("AS").filter(|digits| !digits.is_empty());
+        let is_stated = value.starts_with(['a', 'A']);
+        is_stated && digits.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    if is_system() {
+        return Some(EntityKind::Asn);
+    }
+    let hosts = [EntityKind::Email, EntityKind::Domain];
+    hosts.into_iter().find(|kind| {
+        let bare = normal_form(*kind, value);
+        bare != value && whole_hit(&bare).is_some_and(|hit| hit.kind == *kind)
+    })
+}
+
+/// The digests with their numbers of hexadecimal digits.
+const DIGESTS: [(EntityKind, usize); 4] = [
+    (EntityKind::Md5, 32),
+    (EntityKind::Sha1, 40),
+    (EntityKind::Sha256, 64),
+    (EntityKind::Sha512, 128),
+];
 
 #[cfg(test)]
 mod tests;

@@ -5,10 +5,11 @@
 //! punycode are one.
 
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use super::extraction::{cve_id, refang};
 use super::kinds::{Case, EntityKind};
+use super::network::{self, Network};
 
 /// Registry hives by name and abbreviation.
 pub const HIVES: [(&str, &str); 12] = [
@@ -74,12 +75,7 @@ fn kind_form(kind: EntityKind, plain: &str) -> String {
         | EntityKind::AttckSoftware
         | EntityKind::AttckMitigation
         | EntityKind::AttckCampaign => Some(attack_id(plain)),
-        EntityKind::Ipv4 => address(plain, |text| {
-            text.parse::<Ipv4Addr>().ok().map(|ip| ip.to_string())
-        }),
-        EntityKind::Ipv6 => address(plain, |text| {
-            text.parse::<Ipv6Addr>().ok().map(|ip| ip.to_string())
-        }),
+        EntityKind::Ipv4 | EntityKind::Ipv6 => address(plain),
         EntityKind::Cidr => network(plain),
         EntityKind::Domain => Some(host(plain)),
         EntityKind::Email => mail_address(plain),
@@ -107,9 +103,10 @@ fn kind_form(kind: EntityKind, plain: &str) -> String {
     })
 }
 
-/// A host name as the DNS has it: lower case, punycode, without the dot of the root.
+/// A host name as the DNS has it: lower case, punycode, without a port and the dot of the root.
 fn host(text: &str) -> String {
-    let lower = text.to_lowercase();
+    let (name, _) = split_port(text);
+    let lower = name.to_lowercase();
     let name = lower.trim_end_matches('.');
     if name.is_ascii() || name.len() > 253 {
         return name.to_owned();
@@ -178,20 +175,21 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
 }
 
 /// An address without brackets, port and zone.
-fn address(text: &str, read: impl Fn(&str) -> Option<String>) -> Option<String> {
+fn address(text: &str) -> Option<String> {
     let (name, _) = split_port(text);
     let bare = name
         .strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
         .unwrap_or(name);
-    read(bare.split('%').next().unwrap_or(bare))
+    let address = network::address(bare.split('%').next().unwrap_or(bare));
+    address.map(|address| address.to_string())
 }
 
+/// A network by its first address.
 fn network(text: &str) -> Option<String> {
-    let (ip, prefix) = text.split_once('/')?;
-    let length: u8 = prefix.trim().parse().ok()?;
-    let ip: std::net::IpAddr = ip.trim().parse().ok()?;
-    (length <= if ip.is_ipv4() { 32 } else { 128 }).then(|| format!("{ip}/{length}"))
+    text.contains('/')
+        .then(|| Network::read(text))?
+        .map(|network| network.to_string())
 }
 
 /// A digest without a prefix `0x` and without marks between its bytes.

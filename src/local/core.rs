@@ -36,6 +36,7 @@ use crate::lifecycle::{
 };
 use crate::search::{IndexSettings, SearchIndex};
 use crate::store::Store;
+use crate::warninglists::WarninglistsHandle;
 use crate::{blocking, clock, embedding, llm};
 
 /// The only workspace of a local installation.
@@ -68,6 +69,7 @@ impl LocalCore {
         let actors = settings.actors.clone();
         let data_dir = settings.data_dir();
         requirements::check(settings.web.workers, data_dir.as_deref())?;
+        let warninglists = WarninglistsHandle::open_at_start(&settings.warninglists.dir, false).await?;
         // Another process that takes over an external database would not write to this process's copy.
         let copy = data_dir.as_ref().filter(|_| !settings.is_shared());
         let copy = copy.map(|dir| GraphCopy::open(dir.join("graph").join("log"), WORKSPACE));
@@ -110,13 +112,14 @@ impl LocalCore {
         let ids = store.ids_of(WORKSPACE);
         let memory = Memory::new(WORKSPACE, ids, Arc::new(move || tuning(&live.borrow())), copy);
         let queue = memory.enrichment();
-        let core = Arc::new(NoteCore::new(
+        let core = NoteCore::new(
             Arc::clone(&store),
             Arc::new(index),
             audit.clone(),
             environment,
             memory,
-        ));
+        );
+        let core = Arc::new(core.with_warninglists(warninglists.clone()));
         core.open().await?;
         let notes = roster.worker(&core);
         let live = watched.clone();
@@ -159,6 +162,7 @@ impl LocalCore {
         let background = vec![
             keep(roster, fixed.keeper.max_restarts_per_minute),
             tokio::spawn(record(recorded, handles.telemetry.clone())),
+            tokio::spawn(warninglists.reload_on_hangup()),
         ];
         Ok(Self {
             handles,

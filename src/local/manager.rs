@@ -44,8 +44,8 @@ use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
 use crate::actors::extractor::{Synthesize, read_question};
 use crate::actors::note_store::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
-    ListEntities, ListNodes, NotesFound, ReadGraphNode, ReadNote, ReadRelationships, RecallNotes,
-    RecallOptions, Remember, ViewGraph,
+    ListEntities, ListNodes, LookUpEntities, NotesFound, ReadGraphNode, ReadNote, ReadRelationships,
+    RecallNotes, RecallOptions, Remember, ViewGraph,
 };
 use crate::actors::telemetry_tailer::TelemetryEntry;
 use crate::actors::write_semaphore::TakePermit;
@@ -53,6 +53,7 @@ use crate::clock;
 use crate::config::local::{LocalFlags, LocalSettings};
 use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
 use crate::domain::error::DomainError;
+use crate::domain::lookup::{AskedValue, LookupOfEntities};
 use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
 use crate::domain::memory::note::{NewNote, RememberOutcome, truncate_chars};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
@@ -395,6 +396,14 @@ impl MemoryManager {
     ) -> Result<(Vec<EntityView>, usize), MemoryError> {
         let message = ListEntities { filter, order, page };
         Ok(self.handles.notes.call(message).await?)
+    }
+
+    /// Which of these values the entities are, lie around or inside, or stand above, with the notes that mention them.
+    ///
+    /// # Errors
+    /// When the graph does not respond in time.
+    pub async fn lookup(&self, asked: Vec<AskedValue>) -> Result<LookupOfEntities, MemoryError> {
+        Ok(self.handles.notes.call(LookUpEntities(asked)).await?)
     }
 
     /// A picture of a part of the graph.

@@ -7,6 +7,7 @@
 
 mod holders;
 pub(super) mod memtable;
+pub(super) mod networks;
 pub(super) mod node_set_query;
 mod partitions;
 pub(super) mod query_weight;

@@ -40,6 +40,7 @@ pub use document::{
 pub use error::{EmbedError, SearchError};
 use index::writers::WriterPool;
 pub use index::{Step, StepFilter, WorkspaceIndex};
+pub use keyword::networks::NetworkHits;
 pub use query::SearchResults;
 pub use query::floor::{SCORE_FLOOR, rank_part};
 pub use query::fusion::LEADING_SCORE;

@@ -12,6 +12,8 @@ pub(super) mod vocabulary;
 use std::borrow::Cow;
 use std::net::IpAddr;
 
+use crate::domain::network::{self, Network};
+
 /// Longest token or key in bytes, a limit of the text index.
 const MAX_TOKEN: usize = 200;
 /// Number of parent domains of one word that are indexed, and the longest suffix looked at, in bytes: folding makes text
@@ -86,10 +88,22 @@ fn match_defanged(text: &str) -> Option<(&'static str, usize)> {
 /// unchanged: `1.23.4.5` is not `12.3.4.5`.
 pub fn canonical_key(text: &str) -> String {
     let text = refang(text.trim());
-    let text = text.trim_matches(|c: char| !c.is_alphanumeric());
-    if let Ok(address) = text.parse::<IpAddr>() {
+    let bare = text.trim_matches(|c: char| !c.is_alphanumeric());
+    // An IPv6 address may begin or end with colons.
+    if let Some(address) = [&*text, bare].into_iter().find_map(network::address) {
         return address.to_string();
     }
+    if bare.contains('/')
+        && let Some(network) = [&*text, bare].into_iter().find_map(Network::read)
+    {
+        // The network of one address is the address.
+        let written = network.to_string();
+        return match written.split_once('/') {
+            Some((address, _)) if network.is_address() => address.to_owned(),
+            Some(_) | None => written,
+        };
+    }
+    let text = bare;
     let lower = fold(text);
     let verbatim = !lower.contains(char::is_whitespace) && lower.contains(['.', '/', '\\', '@', ':']);
     let key = if verbatim {
@@ -298,6 +312,11 @@ mod tests {
             ("evil[.]example(dot)com", "EVIL.example.com"),
             ("hxxps[://]evil[.]example/x", "https://evil.example/x"),
             ("2001:DB8::0001", "2001:db8::1"),
+            ("::ffff:192.0.2.1", "192.0.2.1"),
+            ("2001:db8:0::", "2001:db8::"),
+            ("192.0.2.77/24", "192.0.2.0/24"),
+            ("192.0.2.77/32", "192.0.2.77"),
+            ("2001:DB8::/32", "2001:db8:0::/32"),
             ("Café Müller", "cafe muller"),
         ] {
             assert_eq!(canonical_key(one), canonical_key(other), "{one} / {other}");

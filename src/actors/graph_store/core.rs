@@ -12,6 +12,7 @@ use crate::actors::indexed_store::{IndexedStore, StoreEnvironment, upkeep};
 use crate::actors::worker::ActorCore;
 use crate::search::SearchIndex;
 use crate::store::Store;
+use crate::warninglists::WarninglistsHandle;
 
 /// Nodes of a write turned into documents, embedded and indexed at a time.
 pub(super) const NODES_PER_PAGE: usize = 500;
@@ -19,6 +20,7 @@ pub(super) const NODES_PER_PAGE: usize = 500;
 /// State of the graph actor.
 pub struct GraphCore {
     pub(super) graph: IndexedStore<Nodes>,
+    pub(super) warninglists: WarninglistsHandle,
 }
 
 impl GraphCore {
@@ -34,7 +36,15 @@ impl GraphCore {
         };
         Self {
             graph: IndexedStore::new(store, index, source, audit, environment),
+            warninglists: WarninglistsHandle::default(),
         }
+    }
+
+    /// The graph with these warninglists; without any, no indicator is on one.
+    #[must_use]
+    pub fn with_warninglists(mut self, warninglists: WarninglistsHandle) -> Self {
+        self.warninglists = warninglists;
+        self
     }
 
     /// Opens the indexes of all workspaces and brings them up to date, one after the other.

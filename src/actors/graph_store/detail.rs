@@ -77,7 +77,8 @@ impl Work for ReadNode {
         };
         let nodes = stored.into_iter().map(|stored| stored.node).collect();
         let found = Visible::filter(nodes, clearance).into_first();
-        let found = found.ok_or(DomainError::NotFound("node"))?;
+        let mut found = found.ok_or(DomainError::NotFound("node"))?;
+        core.warninglists.current().mark(&mut found);
         let node = found.id;
         let (relationships, more_relationships) = core
             .graph

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::domain::ids::WorkspaceIds;
-use crate::domain::naming::pattern_keys;
+use crate::domain::naming::{normal_value, pattern_keys};
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::question::{Kind, relationship_code};
 use crate::domain::stix::properties::FIELDS;
@@ -92,6 +92,7 @@ impl DocumentParts<'_> {
             collect(self.properties.get(key), &mut identifiers);
         }
         if self.node_type == NodeType::Ioc {
+            identifiers.extend(normal_value(self.properties));
             identifiers.extend(pattern_keys(self.properties));
         }
         // The index finds a node by the STIX id from which its own id follows. As terms, ids that occur once each are

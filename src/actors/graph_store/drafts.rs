@@ -13,6 +13,7 @@ use crate::actors::indexed_store::WorkspaceState;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Work};
+use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::draft::{Drafts, NodeDraft};
@@ -22,8 +23,10 @@ use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
+use crate::domain::warninglists::Warninglists;
 use crate::search::{Filter, Hit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
 use crate::store::{Change, DraftsWrite, GraphWritten};
+use crate::warninglists::WarninglistsHandle;
 
 /// Cosine similarity from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
@@ -214,8 +217,16 @@ impl GraphCore {
 
     /// Writes and indexes drafts.
     pub(super) async fn ingest_drafts(&self, message: IngestDrafts) -> Result<DraftsOutcome, DomainError> {
-        let IngestDrafts { by, drafts, action } = message;
+        let IngestDrafts {
+            by,
+            mut drafts,
+            action,
+        } = message;
         let ws = by.workspace.id;
+        if self.warninglists.lowers_confidence() {
+            let warninglists = self.warninglists.clone();
+            drafts = run_heavy(Some(ws), move || Ok(lower_listed(drafts, &warninglists))).await?;
+        }
         let highest = by.workspace.clearance().highest();
         let drafts = Arc::new(drafts);
         let target = self.graph.index_of(ws).await?;
@@ -292,6 +303,19 @@ impl GraphCore {
         });
         self.graph.index_revision(ws, state, rev, pages).await;
     }
+}
+
+/// The drafts with lower confidence of what is on warninglists.
+fn lower_listed(mut drafts: Drafts, warninglists: &WarninglistsHandle) -> Drafts {
+    let indicators = drafts
+        .nodes
+        .iter_mut()
+        .filter(|node| node.node_type == NodeType::Ioc);
+    for node in indicators {
+        let names = |lists: &Warninglists| lists.of_node(node.node_type, &node.name, &node.properties.map());
+        node.confidence = warninglists.confidence(node.confidence, names);
+    }
+    drafts
 }
 
 type Candidate = (Uuid, MatchKind, f32);

@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use super::core::GraphCore;
+use super::recall::EXACT;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
@@ -25,6 +26,13 @@ pub(super) struct LoadedHits {
     pub(super) replaced: HashMap<Uuid, Uuid>,
 }
 
+/// Nodes, and which of them stand for others.
+pub(super) struct StandingNodes {
+    pub(super) nodes: HashMap<Uuid, KgNode>,
+    /// The version that stands for its object, by those of the object's other versions.
+    pub(super) standing: HashMap<Uuid, Uuid>,
+}
+
 impl GraphCore {
     /// The nodes found that a caller of this workspace may see. A version that another one stands for leaves its place
     /// and score to that one, unless that one is rejected and may not be shown.
@@ -34,42 +42,63 @@ impl GraphCore {
         hits: Vec<Hit>,
         include_rejected: bool,
     ) -> Result<LoadedHits, DomainError> {
-        let (ws, clearance) = (workspace.id, workspace.clearance());
         let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
-        let stored = self
-            .graph
-            .store
-            .nodes_by_id(ws, &ids, clearance.highest(), include_rejected)
-            .await?;
-        let mut nodes: HashMap<Uuid, KgNode> = stored
-            .into_iter()
-            .map(|stored| (stored.node.id, stored.node))
-            .collect();
-        let others = self.other_versions(workspace, &nodes).await?;
-        let standing = standing_versions(self.graph.store.ids_of(ws), nodes.values().chain(&others));
-        let is_shown = |node: &KgNode| include_rejected || node.status != NodeStatus::Rejected;
-        let others = others.into_iter().filter(is_shown);
-        nodes.extend(others.map(|node| (node.id, node)));
-        let (mut rows, mut replaced) = (Vec::new(), HashMap::new());
+        let StandingNodes { mut nodes, standing } =
+            self.standing_nodes(workspace, &ids, include_rejected).await?;
+        let (mut rows, mut replaced, mut listed) = (Vec::new(), HashMap::new(), Vec::new());
+        let warninglists = self.warninglists.current();
         for hit in hits {
             let stands = standing.get(&hit.node_id).copied().unwrap_or(hit.node_id);
-            let Some(node) = nodes.remove(&stands) else {
+            let Some(mut node) = nodes.remove(&stands) else {
                 continue;
             };
             if stands != hit.node_id {
                 replaced.insert(stands, hit.node_id);
             }
-            rows.push(ScoredNode {
+            let is_listed = warninglists.mark(&mut node);
+            let row = ScoredNode {
                 node,
                 score: hit.score,
                 matched: hit.matched,
                 why: None,
-            });
+            };
+            match is_listed && hit.score < EXACT {
+                true => listed.push(row),
+                false => rows.push(row),
+            }
         }
+        // What is on a warninglist comes last, unless it is what the query names.
+        let least = rows.last().map(|row| row.score);
+        rows.extend(listed.into_iter().map(|row| ScoredNode {
+            score: least.map_or(row.score, |least| row.score.min(least)),
+            ..row
+        }));
         Ok(LoadedHits {
-            rows: Visible::filter(rows, clearance),
+            rows: Visible::filter(rows, workspace.clearance()),
             replaced,
         })
+    }
+
+    /// Those of these nodes that a caller of this workspace may see, with the versions that stand for them.
+    pub(super) async fn standing_nodes(
+        &self,
+        workspace: &Workspace,
+        ids: &[Uuid],
+        include_rejected: bool,
+    ) -> Result<StandingNodes, DomainError> {
+        let (ws, highest) = (workspace.id, workspace.clearance().highest());
+        let store = &self.graph.store;
+        let stored = store.nodes_by_id(ws, ids, highest, include_rejected).await?;
+        let mut nodes: HashMap<Uuid, KgNode> = stored
+            .into_iter()
+            .map(|stored| (stored.node.id, stored.node))
+            .collect();
+        let others = self.other_versions(workspace, &nodes).await?;
+        let standing = standing_versions(store.ids_of(ws), nodes.values().chain(&others));
+        let is_shown = |node: &KgNode| include_rejected || node.status != NodeStatus::Rejected;
+        let others = others.into_iter().filter(is_shown);
+        nodes.extend(others.map(|node| (node.id, node)));
+        Ok(StandingNodes { nodes, standing })
     }
 
     /// The versions of these STIX objects that a caller of this workspace may see besides these nodes, rejected ones

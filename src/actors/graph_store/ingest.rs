@@ -17,12 +17,29 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::ingest_result::IngestResult;
+use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::{self, Markings, SkipReport, StixDefaults, StixPlan, StixPlanning};
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
+use crate::domain::warninglists::Warninglists;
 use crate::search::WorkspaceIndex;
 use crate::store::{RemarkedObjects, ReviewOutcome, RiseProgress, StixIngestOutcome, StixOrigin};
+use crate::warninglists::WarninglistsHandle;
+
+/// The plan with lower confidence of what is on warninglists.
+fn lower_listed(mut plan: StixPlan, warninglists: &WarninglistsHandle) -> StixPlan {
+    let indicators = plan
+        .nodes
+        .iter_mut()
+        .filter(|node| node.node_type == NodeType::Ioc);
+    for node in indicators {
+        let properties = serde_json::from_str(&node.properties).unwrap_or_default();
+        let names = |lists: &Warninglists| lists.of_node(node.node_type, &node.name, &properties);
+        node.confidence = warninglists.confidence(node.confidence, names);
+    }
+    plan
+}
 
 /// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
@@ -97,6 +114,10 @@ impl GraphCore {
             .markings(ws, &objects.referenced_markings(), highest)
             .await?;
         let mut plan = plan_objects(ws, objects, defaults, markings).await?;
+        if self.warninglists.lowers_confidence() {
+            let warninglists = self.warninglists.clone();
+            plan = run_heavy(Some(ws), move || Ok(lower_listed(plan, &warninglists))).await?;
+        }
         if let Some(review) = &origin.review {
             review.mark(&mut plan);
         }

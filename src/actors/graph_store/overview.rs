@@ -66,7 +66,11 @@ impl Work for ReadOverview {
             .into_iter()
             .map(|stored| (stored.node.id, stored.node))
             .collect();
-        let nodes = best.iter().filter_map(|id| stored.remove(id)).collect();
+        let mut nodes: Vec<KgNode> = best.iter().filter_map(|id| stored.remove(id)).collect();
+        let warninglists = core.warninglists.current();
+        for node in &mut nodes {
+            warninglists.mark(node);
+        }
         let relationships = store.node_links(ws, &links, shown).await?;
         let nodes = Visible::filter(nodes, clearance);
         let entry = AuditEntry::by(&by, "graph.read", "graph", Outcome::Success, clock::now())

@@ -13,11 +13,13 @@ use crate::actors::worker::ActorCore;
 use crate::domain::error::DomainError;
 use crate::search::SearchIndex;
 use crate::store::Store;
+use crate::warninglists::WarninglistsHandle;
 
 /// State of the note actor.
 pub struct NoteCore {
     pub(super) notes: IndexedStore<Notes>,
     pub(super) memory: Memory,
+    pub(super) warninglists: WarninglistsHandle,
 }
 
 impl NoteCore {
@@ -35,7 +37,15 @@ impl NoteCore {
         Self {
             notes: IndexedStore::new(store, index, source, audit, environment),
             memory,
+            warninglists: WarninglistsHandle::default(),
         }
+    }
+
+    /// The notes with these warninglists; without any, no value is on one.
+    #[must_use]
+    pub fn with_warninglists(mut self, warninglists: WarninglistsHandle) -> Self {
+        self.warninglists = warninglists;
+        self
     }
 
     /// The memory, loaded on first use.

@@ -16,7 +16,7 @@ use crate::store::StoredRelation;
 
 /// The lists of the API.
 impl MemoryGraph {
-    fn entity_view(&self, entity: &EntityState) -> EntityView {
+    pub(super) fn entity_view(&self, entity: &EntityState) -> EntityView {
         EntityView {
             id: entity.public_id(),
             name: entity.name().to_owned(),

@@ -19,6 +19,7 @@ use crate::domain::staging::{
     SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
 };
 use crate::domain::tlp::{Clearance, Tlp};
+use crate::domain::warninglists;
 use crate::store::{NewBatch, StagedText};
 
 /// Default marking when neither the request nor the text states one, capped at the caller's clearance.
@@ -117,11 +118,16 @@ impl StagingCore {
         let candidates = self.graph.call(find).await?;
         let id = Uuid::new_v4();
         let text_warnings = sensitivity(&message.text, marking.proposed);
+        let warninglists = self.warninglists.current();
         let entities: Vec<(StagedEntity, ExtractedEntity)> = std::mem::take(&mut found.entities)
             .into_iter()
             .zip(candidates)
             .map(|(found, duplicates)| {
-                let entity = entity(id, &found, duplicates, marking, message, &text_warnings);
+                let mut entity = entity(id, &found, duplicates, marking, message, &text_warnings);
+                let listed = warninglists.of_node(found.node_type, &found.name, &found.properties);
+                entity.warnings.extend(warninglists::warning(&listed));
+                let confidence = entity.proposed_confidence;
+                entity.proposed_confidence = self.warninglists.confidence(confidence, |_| listed);
                 (entity, found)
             })
             .collect();

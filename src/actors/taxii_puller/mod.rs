@@ -39,6 +39,7 @@ use crate::domain::error::DomainError;
 use crate::domain::tlp::Tlp;
 use crate::outbound::GuardedClient;
 use crate::store::{INTERRUPTED, PULL_SILENCE, Store, interrupted_entry};
+use crate::warninglists::WarninglistsHandle;
 
 /// Handle to the puller.
 pub type PullerHandle = WorkerHandle<TaxiiPullerCore>;
@@ -70,6 +71,7 @@ pub struct TaxiiPullerCore {
     turns: KeyedLocks,
     /// Tells running pulls to end.
     stopping: watch::Sender<bool>,
+    warninglists: WarninglistsHandle,
 }
 
 impl ActorCore for TaxiiPullerCore {
@@ -115,7 +117,15 @@ impl TaxiiPullerCore {
             running: Mutex::default(),
             turns: KeyedLocks::default(),
             stopping: watch::Sender::new(false),
+            warninglists: WarninglistsHandle::default(),
         }
+    }
+
+    /// The feeds with these warninglists; without any, no item is warned of.
+    #[must_use]
+    pub fn with_warninglists(mut self, warninglists: WarninglistsHandle) -> Self {
+        self.warninglists = warninglists;
+        self
     }
 
     /// Ends the running pulls between two pages; they can be resumed. Waits at most `deadline`.

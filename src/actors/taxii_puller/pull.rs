@@ -367,6 +367,7 @@ impl TaxiiPullerCore {
         let stager = Stager {
             markings,
             default_tlp: default,
+            warninglists: self.warninglists.current(),
         };
         let defaults = StixDefaults {
             tlp: default,

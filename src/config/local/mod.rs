@@ -37,7 +37,7 @@ pub use self::rules::Kind;
 pub use self::validate::EVERYWHERE;
 use super::{
     ActorSettings, ConfigError, EmbeddingSettings, KeeperSettings, LlmSettings, LogSettings, SearchSettings,
-    StorageSettings, describe, secrets,
+    StorageSettings, WarninglistSettings, describe, secrets,
 };
 
 /// The default settings of the local service.
@@ -64,6 +64,7 @@ pub struct LocalSettings {
     pub retrieval: RetrievalSettings,
     pub evolution: EvolutionSettings,
     pub search: SearchSettings,
+    pub warninglists: WarninglistSettings,
     pub embedding: EmbeddingSettings,
     pub llm: LlmSettings,
     pub synthesis: SynthesisSettings,

@@ -1,9 +1,12 @@
 //! Turns received STIX objects into items for review.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::domain::node::NodeType;
 use crate::domain::packing::{unpack, unpacked_size};
 use crate::domain::stix::ingest::{
     Markings, SkippedSize, SkipsByMarking, StixNode, StixPlan, StixRelationship, StixSupport,
@@ -11,6 +14,7 @@ use crate::domain::stix::ingest::{
 use crate::domain::stix::marking::{self, Conflict, ObjectMarking};
 use crate::domain::stix::object::{flag, type_of_id};
 use crate::domain::tlp::Tlp;
+use crate::domain::warninglists::{self, Warninglists};
 
 /// Markings that one warning names at most.
 const MAX_MARKINGS: usize = 3;
@@ -101,6 +105,7 @@ pub struct Stager {
     pub markings: Markings,
     /// Marking of objects that state none.
     pub default_tlp: Tlp,
+    pub warninglists: Arc<Warninglists>,
 }
 
 impl Stager {
@@ -132,7 +137,13 @@ impl Stager {
             warnings: Vec::new(),
             raw: node.raw,
         };
-        self.item(item, (node.tlp, node.earlier))
+        let mut item = self.item(item, (node.tlp, node.earlier));
+        if node.node_type == NodeType::Ioc {
+            let properties = serde_json::from_str(&node.properties).unwrap_or_default();
+            let listed = self.warninglists.of_node(node.node_type, &item.name, &properties);
+            item.warnings.extend(warninglists::warning(&listed));
+        }
+        item
     }
 
     /// The item of a relationship.
@@ -360,6 +371,7 @@ mod tests {
             let stager = Stager {
                 markings: Markings::new(),
                 default_tlp: Tlp::Green,
+                warninglists: Arc::default(),
             };
             let objects: Vec<Value> = objects.into_iter().cloned().collect();
             let page = stager.page(ingest::plan(objects.into(), defaults, Markings::new()));

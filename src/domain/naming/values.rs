@@ -21,7 +21,7 @@ pub fn pattern_keys(properties: &Map<String, Value>) -> Vec<String> {
     };
     let (mut keys, mut known) = (Vec::new(), HashSet::new());
     for observed in observed_values(pattern) {
-        let normal = normal_value(&observed);
+        let normal = normal_form_of(&observed);
         for key in [normal, observed.value.into_owned()] {
             if known.insert(key.clone()) {
                 keys.push(key);
@@ -29,6 +29,35 @@ pub fn pattern_keys(properties: &Map<String, Value>) -> Vec<String> {
         }
     }
     keys
+}
+
+/// The values of known kinds that an indicator stands for, in normal form: the one that its properties state, and those of
+/// its pattern.
+pub fn stated_indicators(properties: &Map<String, Value>) -> Vec<(EntityKind, String)> {
+    let text = |key: &str| properties.get(key).and_then(Value::as_str);
+    let own = text("value").zip(text("ioc_type").and_then(|kind| kind.parse::<EntityKind>().ok()));
+    let own = own.map(|(value, kind)| (kind, canonical_value(kind, value)));
+    let observed = pattern_of(properties).map(observed_values).unwrap_or_default();
+    let exact = observed.into_iter().filter(|observed| observed.is_exact);
+    let exact = exact.filter_map(|observed| {
+        let kind = observed.kind.parse::<EntityKind>().ok()?;
+        Some((kind, canonical_value(kind, &observed.value)))
+    });
+    own.into_iter().chain(exact).collect()
+}
+
+/// The normal form of the value that an indicator's properties state, if they spell it otherwise.
+pub fn normal_value(properties: &Map<String, Value>) -> Option<String> {
+    let text = |key: &str| properties.get(key).and_then(Value::as_str);
+    let (value, kind) = (text("value")?, text("ioc_type")?.parse::<EntityKind>().ok()?);
+    Some(canonical_value(kind, value)).filter(|normal| normal != value)
+}
+
+/// The values in the pattern of an indicator, as it spells them, without those that it only resembles.
+pub fn exact_values(properties: &Map<String, Value>) -> Vec<String> {
+    let observed = pattern_of(properties).map(observed_values).unwrap_or_default();
+    let exact = observed.into_iter().filter(|observed| observed.is_exact);
+    exact.map(|observed| observed.value.into_owned()).collect()
 }
 
 /// The identities of the values that an indicator stands for; see [`indicator_identity`].
@@ -69,7 +98,7 @@ fn pattern_of(properties: &Map<String, Value>) -> Option<&str> {
     text("pattern").filter(|_| is_own && is_stix)
 }
 
-fn normal_value(observed: &ObservedValue<'_>) -> String {
+fn normal_form_of(observed: &ObservedValue<'_>) -> String {
     match observed.kind.parse::<EntityKind>() {
         Ok(kind) if observed.is_exact => canonical_value(kind, &observed.value),
         _ => observed.value.to_string(),

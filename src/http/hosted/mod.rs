@@ -9,6 +9,7 @@ mod feeds;
 mod guard;
 mod health;
 mod ingest;
+mod lookup;
 mod media_type;
 mod nodes;
 mod oauth;
@@ -45,6 +46,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     staging::configure(cfg);
     feeds::configure(cfg);
     recall::configure(cfg);
+    lookup::configure(cfg);
     nodes::configure(cfg);
     audit::configure(cfg);
     openapi::configure(cfg);

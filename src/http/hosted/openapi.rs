@@ -11,7 +11,8 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
-    admin, audit, auth, demo, feeds, health, ingest, nodes, oauth, operator, pilot, recall, resource, staging,
+    admin, audit, auth, demo, feeds, health, ingest, lookup, nodes, oauth, operator, pilot, recall, resource,
+    staging,
 };
 use crate::http::document::Document;
 use crate::http::openapi::{Conventions, readable};
@@ -115,6 +116,7 @@ fn document() -> utoipa::openapi::OpenApi {
         oauth::Docs::openapi(),
         demo::Docs::openapi(),
         recall::Docs::openapi(),
+        lookup::Docs::openapi(),
         nodes::Docs::openapi(),
         ingest::Docs::openapi(),
         staging::Docs::openapi(),

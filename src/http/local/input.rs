@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The fields of all request bodies of the API; unknown fields are ignored.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 15] = [
     "query",
     "k",
     "domain",
@@ -21,6 +21,8 @@ const KNOWN: [&str; 13] = [
     "evolve",
     "items",
     "format",
+    "values",
+    "text",
 ];
 /// Longest input that an error echoes, in characters of JSON.
 const SHOWN: usize = 200;

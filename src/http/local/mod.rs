@@ -6,6 +6,7 @@ mod error;
 mod graph;
 mod guard;
 mod input;
+mod lookup;
 mod memory;
 mod openapi;
 mod pages;
@@ -73,6 +74,7 @@ impl LocalState {
 pub fn configure(cfg: &mut web::ServiceConfig) {
     memory::configure(cfg);
     graph::configure(cfg);
+    lookup::configure(cfg);
     system::configure(cfg);
     streams::configure(cfg);
     config::configure(cfg);

@@ -16,10 +16,13 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{BAD_BODY, ErrorBody, InvalidBody, KEY_REQUIRED, LocalError, RATE_LIMITED, SET_A_KEY};
 use super::graph::{EdgesQuery, EntitiesQuery, NodeQuery, NodesQuery, ViewQuery};
 use super::guard::FOREIGN_PAGE;
+use super::lookup::LookupBody;
 use super::memory::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
 use super::system::{HistoryQuery, LogsQuery};
 use super::validate::{Fields, ReaderSchema};
-use super::{API_VERSION, LocalState, config, graph, guard, guarded_resource, memory, streams, system};
+use super::{
+    API_VERSION, LocalState, config, graph, guard, guarded_resource, lookup, memory, streams, system,
+};
 use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
 use crate::http::document::Document;
@@ -150,6 +153,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     for part in [
         memory::Docs::openapi(),
         graph::Docs::openapi(),
+        lookup::Docs::openapi(),
         system::Docs::openapi(),
         streams::Docs::openapi(),
         config::Docs::openapi(),
@@ -192,12 +196,13 @@ fn current(settings: &LocalSettings, with_key: bool) -> Option<Value> {
 }
 
 /// What the reader of each body takes.
-fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 4] {
+fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 5] {
     [
         (
             "RecallBody",
             Fields::describe(|fields| RecallBody::read(fields, settings)),
         ),
+        ("LookupBody", Fields::describe(LookupBody::read)),
         (
             "RememberBody",
             Fields::describe(|fields| RememberBody::read(fields, settings)),

@@ -1,5 +1,7 @@
 //! Validates request fields. Every violation is reported, in the words that clients of the API expect.
 
+mod lists;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -311,61 +313,6 @@ impl<'a> Fields<'a> {
         let flag = self.flag_or(name, default);
         self.note(name, || json!({"type": ["boolean", "null"], "default": default}));
         flag
-    }
-
-    /// A required list of objects; `read` takes the fields of each. The issues of an entry are its own: they don't fail
-    /// the request.
-    pub(super) fn list<T>(
-        &mut self,
-        name: &str,
-        min: usize,
-        max: usize,
-        mut read: impl FnMut(&mut Fields<'_>) -> T,
-    ) -> Vec<Result<T, Vec<Issue>>> {
-        self.note(name, || {
-            let item = Fields::describe(&mut read);
-            json!({"type": "array", "minItems": min, "maxItems": max, "items": item})
-        });
-        let Some(value) = self.required(name) else {
-            return Vec::new();
-        };
-        let Some((items, count)) = value.entries(max) else {
-            self.broken(name, "list_type", "Input should be a valid list", value, None);
-            return Vec::new();
-        };
-        if count < min {
-            let msg = format!(
-                "List should have at least {min} item{} after validation, not {count}",
-                plural(min)
-            );
-            let ctx = json!({"field_type": "List", "min_length": min, "actual_length": count});
-            self.broken(name, "too_short", msg, value, Some(ctx));
-        } else if count > max {
-            let msg = format!(
-                "List should have at most {max} item{} after validation, not {count}",
-                plural(max)
-            );
-            let ctx = json!({"field_type": "List", "max_length": max, "actual_length": count});
-            self.broken(name, "too_long", msg, value, Some(ctx));
-            return Vec::new();
-        }
-        let mut found = Vec::with_capacity(count);
-        for (place, item) in items.into_iter().enumerate() {
-            let mut loc = self.place(name);
-            loc.push(json!(place));
-            let Some(object) = Object::of(item) else {
-                found.push(Err(vec![no_object(loc, Input::Json(item))]));
-                continue;
-            };
-            let mut fields = Fields::at(Source::Body(object), loc);
-            let value = read(&mut fields);
-            found.push(if fields.issues.is_empty() {
-                Ok(value)
-            } else {
-                Err(fields.issues)
-            });
-        }
-        found
     }
 }
 

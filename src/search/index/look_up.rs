@@ -1,9 +1,11 @@
 //! Look-up of what is known by its name or identifier.
 
 use super::WorkspaceIndex;
+use crate::domain::network::Network;
 use crate::domain::question::AskedIdentifier;
 use crate::search::document::{CompiledFilter, Filter, KeyHit};
 use crate::search::error::SearchError;
+use crate::search::keyword::networks::NetworkHits;
 use crate::search::query::{SearchResults, identifiers};
 
 impl WorkspaceIndex {
@@ -26,6 +28,22 @@ impl WorkspaceIndex {
             }));
         }
         Ok(hits)
+    }
+
+    /// The nodes around and inside each of these networks, at most so many inside each.
+    pub fn lookup_networks(
+        &self,
+        networks: &[Network],
+        filter: &Filter,
+        most_inside: usize,
+    ) -> Result<Vec<NetworkHits>, SearchError> {
+        self.activity.touch();
+        let fresh = self.memtable();
+        let segments = self.segments()?;
+        let table = self.table();
+        let allowed = CompiledFilter::of(filter);
+        let keywords = self.keywords((&segments, &fresh), &table, &allowed);
+        keywords.networks(networks, &allowed, most_inside)
     }
 
     /// The nodes that have or hold one of these identifiers, best first; what is merely like them is left out.

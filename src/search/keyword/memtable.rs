@@ -13,6 +13,7 @@ use tantivy::fieldnorm::FieldNormReader;
 use uuid::Uuid;
 
 use super::KeyedDoc;
+use super::networks::{END_KEY, FIRST_KEY, NetworkBook, network_of_key};
 use super::replaced_docs::{ReplacedBySegment, ReplacedDocs};
 use super::schema::{body_of, keys_of, title_of};
 use super::segments::Segment;
@@ -269,6 +270,25 @@ impl Memtable {
                     class: fresh.class,
                 })
             })
+    }
+
+    /// The addresses and networks of the documents, by their slots.
+    pub(super) fn networks(&self) -> NetworkBook {
+        let keys = self
+            .keys
+            .range::<str, _>((Bound::Included(FIRST_KEY), Bound::Excluded(END_KEY)));
+        let networks = keys.filter_map(|(key, carriers)| Some((network_of_key(key)?, carriers)));
+        let entries = networks.flat_map(|(network, carriers)| {
+            let named = carriers.iter().filter(|(_, kind)| *kind != KeyKind::Alias);
+            named.filter_map(move |(slot, _)| Some((network, *slot, self.current(*slot)?.class)))
+        });
+        NetworkBook::of(entries)
+    }
+
+    /// The document in a slot and its class, unless there is a newer version of it.
+    pub(super) fn node_at(&self, slot: Slot) -> Option<(Uuid, u8)> {
+        let fresh = self.current(slot)?;
+        Some((fresh.doc.node_id, fresh.class))
     }
 
     /// The documents with an identifier or name that starts with the prefix.

@@ -13,6 +13,7 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMI
 use uuid::Uuid;
 
 use super::memtable::TextField;
+use super::networks::NetworkBook;
 use super::schema::{CLASS, Fields, HIGH, LOW, node_of};
 use super::score_bounds::ScoreBounds;
 use super::segment_counts::{self, Lengths, SegmentCounts};
@@ -35,6 +36,7 @@ pub(in crate::search) struct Segment {
     pub(in crate::search) deleted: usize,
     pub(super) counts: Arc<SegmentCounts>,
     pub(super) peaks: Arc<ScoreBounds>,
+    networks: Arc<OnceLock<NetworkBook>>,
 }
 
 impl Segment {
@@ -53,6 +55,8 @@ impl Segment {
         Ok(Segment {
             // A bound on what a word adds holds without some of the documents, too.
             peaks: older.map(|older| Arc::clone(&older.peaks)).unwrap_or_default(),
+            // Deleted documents are told by the reader.
+            networks: older.map(|older| Arc::clone(&older.networks)).unwrap_or_default(),
             fields: *fields,
             lengths: OnceLock::new(),
             deleted,
@@ -109,6 +113,17 @@ impl Segment {
             None => {
                 let lengths = segment_counts::lengths(self, &self.fields)?;
                 Ok(self.lengths.get_or_init(|| lengths))
+            }
+        }
+    }
+
+    /// The addresses and networks of its nodes, collected by the first look-up.
+    pub(super) fn networks(&self) -> Result<&NetworkBook, SearchError> {
+        match self.networks.get() {
+            Some(book) => Ok(book),
+            None => {
+                let book = NetworkBook::of_segment(self)?;
+                Ok(self.networks.get_or_init(|| book))
             }
         }
     }

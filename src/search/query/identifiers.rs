@@ -2,7 +2,6 @@
 //! What is merely like it is no result.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 
 use uuid::Uuid;
 
@@ -11,6 +10,7 @@ use super::phrases::part_holders;
 use super::reasons::{Reason, Reasons};
 use super::votes::{self, Voters};
 use crate::domain::kinds::EntityKind;
+use crate::domain::network::Network;
 use crate::domain::question::AskedIdentifier;
 use crate::domain::why::{Match, MatchedBy, NamedBy, Shares};
 use crate::search::document::{CompiledFilter, Hit, KeyKind};
@@ -42,7 +42,7 @@ pub(in crate::search) fn find(
     let mut found = Found::default();
     for identifier in identifiers {
         found.add_owners(identifier, allowed, keywords)?;
-        found.add_parts(identifier, allowed, keywords)?;
+        found.add_parts(identifier, allowed, keywords, limit)?;
         found.add_holders(identifier, allowed, keywords, limit)?;
         found.add_longer_names(identifier, allowed, keywords)?;
     }
@@ -103,18 +103,20 @@ impl Found {
         Ok(())
     }
 
-    /// The nodes whose value is a part of it (the host of a URL, the network of an address) or begins with it (a hash).
+    /// The nodes whose value is a part of it (the host of a URL), begins with it (a hash), or is a network around it or
+    /// lies inside it.
     fn add_parts(
         &mut self,
         identifier: &AskedIdentifier,
         allowed: &CompiledFilter,
         keywords: &Keywords<'_>,
+        limit: usize,
     ) -> Result<(), SearchError> {
         let mut found = part_holders(&identifier.value, allowed, keywords)?;
-        if let Ok(address) = identifier.value.parse::<IpAddr>() {
-            for network in networks_of(address) {
-                let holders = keywords.with_key(&network, allowed)?;
-                found.extend(holders.into_iter().map(|holder| holder.node));
+        if let Some(network) = Network::read(&identifier.value) {
+            for hits in keywords.networks(&[network], allowed, limit)? {
+                let near = hits.around.into_iter().chain(hits.inside);
+                found.extend(near.map(|(_, node)| node));
             }
         }
         for node in found {
@@ -249,23 +251,4 @@ fn holders_of_all(
         });
     }
     Ok(common.unwrap_or_default())
-}
-
-/// The networks that an address belongs to, in CIDR notation (RFC 4632), the smallest first.
-fn networks_of(address: IpAddr) -> Vec<String> {
-    let bits = if address.is_ipv4() { 32 } else { 128 };
-    let network = |length: u32| {
-        let start = match address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - length).unwrap_or(0);
-                IpAddr::V4((u32::from(address) & mask).into())
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - length).unwrap_or(0);
-                IpAddr::V6((u128::from(address) & mask).into())
-            }
-        };
-        format!("{start}/{length}")
-    };
-    (1..=bits).rev().map(network).collect()
 }

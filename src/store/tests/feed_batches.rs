@@ -1,5 +1,7 @@
 //! Batches of feeds: runs that died, commits that meet a change, and what retention leaves behind.
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use chrono::{Datelike, TimeDelta};
@@ -162,6 +164,7 @@ fn page(objects: Vec<Value>) -> StagedPage {
     let stager = Stager {
         markings: Markings::new(),
         default_tlp: Tlp::Green,
+        warninglists: Arc::default(),
     };
     stager.page(ingest::plan(
         objects.into(),

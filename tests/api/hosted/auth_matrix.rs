@@ -132,6 +132,11 @@ fn routes() -> Vec<Route> {
         ),
         route(get.clone(), "/api/recall/search", RecallRead, 200, 200),
         route(get.clone(), "/api/recall/semantic", RecallRead, 200, 200),
+        with_body(
+            route(post.clone(), "/api/recall/lookup", RecallRead, 200, 200),
+            || json!({"values": ["203.0.113.77"]}),
+        ),
+        route(get.clone(), "/api/recall/lookup", RecallRead, 200, 200),
         route(get.clone(), "/api/recall/sessions", RecallRead, 200, 200),
         route(get.clone(), "/api/recall/sessions/{id}", RecallRead, 200, 404),
         route(
@@ -338,6 +343,8 @@ async fn send(client: &Client, route: &Route, ids: &[(&str, String)]) -> Answer 
     }
     if route.path.ends_with("/search") || route.path.ends_with("/semantic") {
         path.push_str("?q=matrix+tool");
+    } else if (route.method.as_str(), route.path) == ("GET", "/api/recall/lookup") {
+        path.push_str("?value=203.0.113.77");
     } else if route.path.ends_with("/demo-export.stix") {
         path.push_str("?q=sandworm");
     } else if let ("/api/nodes", Some((_, object))) =

@@ -26,6 +26,7 @@ fn every_api_route_asks_for_the_key_and_the_root_page_does_not() {
             (Method::GET, "/api/graph/view"),
             (Method::GET, "/api/graph/node?id=actor:apt28"),
             (Method::GET, "/api/entities"),
+            (Method::POST, "/api/lookup"),
             (Method::GET, "/api/domains"),
             (Method::GET, "/api/health"),
             (Method::GET, "/api/stats"),

@@ -10,6 +10,7 @@ mod explore;
 mod guard;
 mod ingest;
 mod logs;
+mod lookup;
 pub mod model;
 mod openapi;
 mod questions;

@@ -38,7 +38,11 @@ impl MemoryGraph {
     }
 
     /// The active notes that mention an entity, newest first.
-    fn page_of_notes(&self, entity: &EntityState, page: Page) -> Vec<NoteSummary> {
+    pub(in crate::actors::note_store) fn page_of_notes(
+        &self,
+        entity: &EntityState,
+        page: Page,
+    ) -> Vec<NoteSummary> {
         let notes = entity.notes.iter().rev().filter_map(|slot| self.note_in(*slot));
         let active = notes.filter(|note| note.is_active());
         let summary = |head: &NoteState| NoteSummary {

@@ -93,6 +93,9 @@ pub(in crate::domain::extraction) fn ipv6(source: &mut Source<'_>, token: &Token
     let confidence = confidence_v6(address);
     let (kind, value, len) = match prefix {
         Some(prefix) => (EntityKind::Cidr, format!("{address}/{prefix}"), text.len()),
+        None if address.to_ipv4_mapped().is_some() => {
+            (EntityKind::Ipv4, address.to_canonical().to_string(), body.len())
+        }
         None => (EntityKind::Ipv6, address.to_string(), body.len()),
     };
     let rule = if kind == EntityKind::Cidr { "cidr" } else { "ipv6" };

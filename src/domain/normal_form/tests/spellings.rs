@@ -1,6 +1,6 @@
 //! Spellings of values of each kind, and their normal forms.
 
-use crate::domain::kinds::EntityKind;
+use super::EntityKind;
 
 const MD5: &str = "44d88612fea8a8f36de82e1278abb02f";
 const SHA1: &str = "3395856ce81f2b7382dee72602f798b642f14140";

@@ -4,10 +4,11 @@
 //! or only bounds (ports, times, sizes) names nothing.
 
 use std::borrow::Cow;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use super::lexer::{Keyword, Lexeme, Lexer};
 use crate::domain::kinds::EntityKind;
+use crate::domain::network::address;
 
 /// A value in a pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,8 +255,10 @@ fn address_kind(value: &str) -> Option<EntityKind> {
     if value.contains('/') {
         return Some(EntityKind::Cidr);
     }
-    let v4 = value.parse::<Ipv4Addr>().is_ok().then_some(EntityKind::Ipv4);
-    v4.or_else(|| value.parse::<Ipv6Addr>().is_ok().then_some(EntityKind::Ipv6))
+    Some(match address(value)? {
+        IpAddr::V4(_) => EntityKind::Ipv4,
+        IpAddr::V6(_) => EntityKind::Ipv6,
+    })
 }
 
 fn host_kind(value: &str) -> Option<EntityKind> {

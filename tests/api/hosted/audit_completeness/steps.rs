@@ -222,6 +222,18 @@ pub(super) async fn recall(log: &mut Log<'_>, key: &Client) {
     )
     .await;
     log.step(route, key.get(path).await, 403, &[]).await;
+    let route = "POST /api/recall/lookup";
+    let (path, body) = ("/api/recall/lookup", json!({"values": ["203.0.113.77"]}));
+    let looked_up = [("recall.lookup", "success")];
+    log.step(route, admin.post(path, &body).await, 200, &looked_up)
+        .await;
+    log.step(route, admin.post(path, &json!({})).await, 400, &[])
+        .await;
+    log.step(route, key.post(path, &body).await, 403, &[]).await;
+    let route = "GET /api/recall/lookup";
+    let path = "/api/recall/lookup?value=203.0.113.77";
+    log.step(route, admin.get(path).await, 200, &looked_up).await;
+    log.step(route, key.get(path).await, 403, &[]).await;
 
     let session = format!("/api/recall/sessions/{}", text(&found, "recall_id"));
     log.step(

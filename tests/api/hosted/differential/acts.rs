@@ -322,10 +322,14 @@ impl Writer<'_> {
         with(object(kind, &name), with(json!({"description": text}), more))
     }
 
-    /// An address. A stricter copy of a visible one hides it, so hidden writes have their own.
+    /// An address or a network. A stricter copy of a visible one hides it, so hidden writes have their own.
     fn observable(&mut self, is_hidden: bool) -> Value {
-        let first = if is_hidden { 6 } else { 1 };
-        let value = format!("198.51.100.{}", self.rng.random_range(first..first + 5));
+        let (first, length) = if is_hidden { (6, 24) } else { (1, 28) };
+        let value = if self.rng.random_bool(0.3) {
+            format!("198.51.100.0/{}", self.rng.random_range(length..length + 3))
+        } else {
+            format!("198.51.100.{}", self.rng.random_range(first..first + 5))
+        };
         let id = uuid::Uuid::new_v5(&uuid::Uuid::NAMESPACE_OID, value.as_bytes());
         json!({"type": "ipv4-addr", "spec_version": "2.1", "id": format!("ipv4-addr--{id}"), "value": value})
     }

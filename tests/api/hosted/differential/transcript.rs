@@ -11,7 +11,9 @@ static ID: LazyLock<Regex> =
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"20[2-9][6-9]-\d\d-\d\dT[0-9:.]+(Z|\+00:00)").unwrap());
 /// Lists whose order is that of random ids, or of rows of equal rank.
-const UNORDERED: [&str; 6] = [
+const UNORDERED: [&str; 8] = [
+    "hits",
+    "indicates",
     "objects",
     "relationships",
     "linked_evidence_ids",

@@ -21,6 +21,23 @@ const QUESTIONS: [&str; 8] = [
     "198.51.100.3",
 ];
 
+/// Values that are looked up: addresses and networks of the observables, what is inside and around them, and what is no
+/// indicator.
+const VALUES: [&str; 12] = [
+    "198.51.100.1",
+    "198.51.100.3",
+    "198.51.100.7",
+    "198.51.100.9",
+    "198.51.100.200",
+    "198.51.100.0/24",
+    "198.51.100.0/28",
+    "198.51.100.0/30",
+    "198.51.0.0/16",
+    "T1015",
+    "Umber Loader",
+    "turbine.example",
+];
+
 /// What a caller of limited clearance was answered.
 pub struct World {
     client: Client,
@@ -132,7 +149,7 @@ impl World {
         self.keep(is_hidden, "POST commit", answer).await;
     }
 
-    /// Asks in every mode, exports what was found, and reads every node, batch and list.
+    /// Asks in every mode, looks values up, exports what was found, and reads every node, batch and list.
     async fn ask(&mut self) {
         let mut nodes = BTreeSet::new();
         for question in &QUESTIONS[..extent(2, QUESTIONS.len())] {
@@ -150,6 +167,14 @@ impl World {
                         .await;
                 }
             }
+        }
+        let (path, body) = ("/api/recall/lookup", json!({"values": VALUES}));
+        let answer = self.client.post(path, &body).await;
+        let found = self.keep(false, &format!("POST {path}"), answer).await;
+        if let Some(recall) = found["recall_id"].as_str() {
+            self.get(&format!("/api/recall/sessions/{recall}")).await;
+            self.get(&format!("/api/recall/sessions/{recall}/export.stix"))
+                .await;
         }
         let mut reads = Vec::new();
         for (name, id) in nodes {
