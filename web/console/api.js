@@ -44,6 +44,8 @@ export const api = {
   search: async (query, options) => client.get("/api/recall/search", { query: asked(query), ...options }),
   /** The same without `mode`. The answer has no `recall_id`, so that it can't be exported. */
   semantic: async (query, options) => client.get("/api/recall/semantic", { query: asked(query), ...options }),
+  /** `{values}` or `{text}`: what is known of each value, with a `recall_id`. */
+  lookup: (body, options) => client.post("/api/recall/lookup", body, options),
   /** `{limit?, offset?}`: one's own, newest first. */
   sessions: (query, options) => client.get("/api/recall/sessions", { query, ...options }),
   session: (id, options) => client.get(at("/api/recall/sessions", id), options),

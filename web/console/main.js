@@ -13,6 +13,10 @@ const views = [
     const [{ search }, { hostedSource }] = await Promise.all([import("../views/search.js"), import("./source.js")]);
     return search(hostedSource(api));
   })],
+  ["recall:read", later("lookup", "Look-up", async () => {
+    const [{ lookup }, { lookupSource }] = await Promise.all([import("../views/lookup.js"), import("./lookup-source.js")]);
+    return lookup(lookupSource(api));
+  })],
   ["recall:read", later("graph", "Graph", async () => {
     const [{ graph }, { graphSource }] = await Promise.all([import("../views/graph.js"), import("./graph-source.js")]);
     return graph(graphSource(api));

@@ -132,7 +132,7 @@ const plainly = ({ passages = [], ...why }) =>
   ({ ...why, passages: passages.map((passage) => ({ ...passage, text: plain(passage.text) })) });
 
 /** The button that exports a session, and what came of it. */
-function exportParts(api, session, highest, nodes) {
+export function exportParts(api, session, highest, nodes) {
   const outcome = el("div.outcome", { role: "status" });
   const save = button(`Export ${count(nodes, "node")} as STIX 2.1`, async () => {
     fill(outcome);

@@ -56,6 +56,18 @@ const takesText = (element) => element instanceof HTMLTextAreaElement
 const turn = (control) => { control.dir = directionOf(control.value); };
 addEventListener("input", ({ target }) => { if (takesText(target)) turn(target); });
 
+/** Lines from which a paste is written at once. Browsers insert it line by line, in a time that grows with their square. */
+const LONG_PASTE = 200;
+addEventListener("paste", (event) => {
+  const { target, clipboardData } = event;
+  if (event.defaultPrevented || !(target instanceof HTMLTextAreaElement) || target.readOnly || target.maxLength >= 0) return;
+  const text = (clipboardData?.getData("text/plain") ?? "").replaceAll("\r\n", "\n");
+  if (text.split("\n", LONG_PASTE).length < LONG_PASTE) return;
+  event.preventDefault();
+  target.setRangeText(text, target.selectionStart, target.selectionEnd, "end");
+  target.dispatchEvent(new InputEvent("input", { bubbles: true, inputType: "insertFromPaste" }));
+});
+
 /** Gives an element the direction of the text that it holds itself, if that may run from right to left. */
 function direct(element) {
   const own = [...element.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE || node.localName === "mark");

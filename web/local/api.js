@@ -7,6 +7,7 @@ const client = new Client({ headers: keyHeaders, unauthorized: askForKey });
 
 export const api = {
   recall: (question, options) => client.post("/api/recall", question, options),
+  lookup: (body, options) => client.post("/api/lookup", body, options),
   synthesize: (question, options) => client.post("/api/synthesize", question, options),
   remember: (note, options) => client.post("/api/remember", note, options),
   ingest: (items, options) => client.post("/api/ingest", { items }, options),
