@@ -30,6 +30,16 @@ pub fn read() -> Fallible<Option<Value>> {
     Ok(Some(serde_json::from_str(&text)?))
 }
 
+/// The bundle with objects that ATT&CK does not have: victims, places, reports, sightings, infrastructure, observables.
+pub fn with_context(bundle: &Value) -> Fallible<Value> {
+    let mut all = bundle.clone();
+    let more: Value = serde_json::from_str(include_str!("context.json"))?;
+    let more = more["objects"].as_array().ok_or("a bundle has objects")?;
+    let objects = all["objects"].as_array_mut().ok_or("a bundle has objects")?;
+    objects.extend(more.iter().cloned());
+    Ok(all)
+}
+
 /// The node for a STIX object; `None` if it is not a node or no longer valid.
 pub fn node(object: &Value) -> Option<IndexDoc> {
     let node_type = match object["type"].as_str()? {

@@ -4,7 +4,7 @@
 //! a query ("what does this sentence describe?"), and the technique it points to is the answer.
 //!
 //! `-- --graph` starts the program and asks it over HTTP: questions whose answers stand in the relationships, and the
-//! same sentences with the whole bundle ingested. `-- --graph relational,two-step,time,ordinary,sentences` chooses
+//! same sentences with the whole bundle ingested. `-- --graph relational,two-step,time,ordinary,context,sentences` chooses
 //! among the parts. `-- --graph --misses` also lists what was answered wrongly, of the questions that may be looked at.
 //! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built. `-- --report` does both, and writes the
 //! table into docs/benchmarks.md.
@@ -48,7 +48,17 @@ use report::Report;
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-const PARTS: [&str; 5] = ["relational", "two-step", "time", "ordinary", "sentences"];
+const PARTS: [&str; 6] = [
+    "relational",
+    "two-step",
+    "time",
+    "ordinary",
+    "context",
+    "sentences",
+];
+
+/// The parts that need another bundle than the others.
+const OTHER_BUNDLES: [&str; 2] = ["context", "sentences"];
 
 fn main() -> Fallible<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -104,8 +114,18 @@ async fn over_http(bundle: &Value, parts: &[&str], misses: bool) -> Fallible<Vec
     let graph = Graph::of(bundle)?;
     let head = ["", "questions", "blended", "blended, unseen third", "structured"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
-    if parts.iter().any(|part| *part != "sentences") {
-        rows.extend(ask::run(bundle, &graph, parts, misses).await?);
+    let main: Vec<&str> = parts
+        .iter()
+        .filter(|part| !OTHER_BUNDLES.contains(part))
+        .copied()
+        .collect();
+    if !main.is_empty() {
+        rows.extend(ask::run(bundle, &graph, &main, misses).await?);
+    }
+    if parts.contains(&"context") {
+        let bundle = bundle::with_context(bundle)?;
+        let graph = Graph::with_context(&bundle)?;
+        rows.extend(ask::run(&bundle, &graph, &["context"], misses).await?);
     }
     if parts.contains(&"sentences") {
         rows.push(sentences::run(bundle).await?);

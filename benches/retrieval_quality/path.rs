@@ -47,6 +47,14 @@ pub fn kinds(letter: char) -> Option<&'static [&'static str]> {
         'S' => Some(&["malware", "tool"]),
         'C' => Some(&["campaign"]),
         'M' => Some(&["course-of-action"]),
+        'A' => Some(&["x-mitre-asset"]),
+        'Y' => Some(&["x-mitre-tactic"]),
+        'E' => Some(&["sector"]),
+        'P' => Some(&["location"]),
+        'I' => Some(&["infrastructure"]),
+        'H' => Some(&["domain-name"]),
+        'V' => Some(&["ipv4-addr"]),
+        'N' => Some(&["indicator"]),
         _ => None,
     }
 }

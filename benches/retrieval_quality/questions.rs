@@ -42,6 +42,10 @@ pub fn of(part: &str, graph: &Graph) -> Fallible<Vec<Question>> {
             include_str!("questions/time.txt"),
             include_str!("questions/unseen/time.txt"),
         ),
+        "context" => (
+            include_str!("questions/context.txt"),
+            include_str!("questions/unseen/context.txt"),
+        ),
         "ordinary" => (
             include_str!("questions/ordinary.txt"),
             include_str!("questions/unseen/ordinary.txt"),

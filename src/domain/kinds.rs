@@ -188,7 +188,7 @@ enum NameRule {
 pub struct StixRow {
     pub stix: &'static str,
     node: fn(&Map<String, Value>) -> NodeType,
-    /// What questions ask for it as; `None` for the types that are nodes beside the contract's.
+    /// What questions ask for it as; `None` for types that no question asks for.
     pub asked: Option<Kind>,
     name: NameRule,
 }
@@ -222,46 +222,46 @@ stix_types! {
     "course-of-action"             |_| NodeType::Attck,  Some(Kind::Mitigation),     Required;
     "indicator"                    |_| NodeType::Ioc,    Some(Kind::Indicator),      Pattern;
     // What the objects above refer to, and what reports on them.
-    "grouping"                     |_| NodeType::Osint,  None,                       Title;
-    "identity"                     |_| NodeType::Osint,  None,                       Title;
-    "incident"                     |_| NodeType::Osint,  None,                       Title;
-    "infrastructure"               |_| NodeType::Osint,  None,                       Title;
-    "location"                     |_| NodeType::Osint,  None,                       Title;
-    "malware-analysis"             |_| NodeType::Osint,  None,                       Title;
-    "note"                         |_| NodeType::Osint,  None,                       Title;
-    "observed-data"                |_| NodeType::Osint,  None,                       Title;
-    "opinion"                      |_| NodeType::Osint,  None,                       Title;
-    "report"                       |_| NodeType::Osint,  None,                       Title;
-    "sighting"                     |_| NodeType::Osint,  None,                       Title;
+    "grouping"                     |_| NodeType::Osint,  Some(Kind::Report),         Title;
+    "identity"                     |_| NodeType::Osint,  Some(Kind::Identity),       Title;
+    "incident"                     |_| NodeType::Osint,  Some(Kind::Incident),       Title;
+    "infrastructure"               |_| NodeType::Osint,  Some(Kind::Infrastructure), Title;
+    "location"                     |_| NodeType::Osint,  Some(Kind::Place),          Title;
+    "malware-analysis"             |_| NodeType::Osint,  Some(Kind::Report),         Title;
+    "note"                         |_| NodeType::Osint,  Some(Kind::Note),           Title;
+    "observed-data"                |_| NodeType::Osint,  Some(Kind::Sighting),       Title;
+    "opinion"                      |_| NodeType::Osint,  Some(Kind::Note),           Title;
+    "report"                       |_| NodeType::Osint,  Some(Kind::Report),         Title;
+    "sighting"                     |_| NodeType::Osint,  Some(Kind::Sighting),       Title;
     // Observables.
-    "artifact"                     |_| NodeType::Ioc,    None,                       Title;
-    "autonomous-system"            |_| NodeType::Ioc,    None,                       Title;
-    "directory"                    |_| NodeType::Ioc,    None,                       Title;
-    "domain-name"                  |_| NodeType::Ioc,    None,                       Title;
-    "email-addr"                   |_| NodeType::Ioc,    None,                       Title;
-    "email-message"                |_| NodeType::Ioc,    None,                       Title;
-    "file"                         |_| NodeType::Ioc,    None,                       Title;
-    "ipv4-addr"                    |_| NodeType::Ioc,    None,                       Title;
-    "ipv6-addr"                    |_| NodeType::Ioc,    None,                       Title;
-    "mac-addr"                     |_| NodeType::Ioc,    None,                       Title;
-    "mutex"                        |_| NodeType::Ioc,    None,                       Title;
-    "network-traffic"              |_| NodeType::Ioc,    None,                       Title;
-    "process"                      |_| NodeType::Ioc,    None,                       Title;
-    "software"                     |_| NodeType::Ioc,    None,                       Title;
-    "url"                          |_| NodeType::Ioc,    None,                       Title;
-    "user-account"                 |_| NodeType::Ioc,    None,                       Title;
-    "windows-registry-key"         |_| NodeType::Ioc,    None,                       Title;
-    "x509-certificate"             |_| NodeType::Ioc,    None,                       Title;
+    "artifact"                     |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "autonomous-system"            |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "directory"                    |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "domain-name"                  |_| NodeType::Ioc,    Some(Kind::Domain),         Title;
+    "email-addr"                   |_| NodeType::Ioc,    Some(Kind::Email),          Title;
+    "email-message"                |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "file"                         |_| NodeType::Ioc,    Some(Kind::File),           Title;
+    "ipv4-addr"                    |_| NodeType::Ioc,    Some(Kind::Address),        Title;
+    "ipv6-addr"                    |_| NodeType::Ioc,    Some(Kind::Address),        Title;
+    "mac-addr"                     |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "mutex"                        |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "network-traffic"              |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "process"                      |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "software"                     |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "url"                          |_| NodeType::Ioc,    Some(Kind::Url),            Title;
+    "user-account"                 |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "windows-registry-key"         |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
+    "x509-certificate"             |_| NodeType::Ioc,    Some(Kind::Observable),     Title;
     // ATT&CK's own types.
-    "x-mitre-analytic"             |_| NodeType::Attck,  None,                       Title;
-    "x-mitre-asset"                |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-analytic"             |_| NodeType::Attck,  Some(Kind::Analytic),       Title;
+    "x-mitre-asset"                |_| NodeType::Attck,  Some(Kind::Asset),          Title;
     "x-mitre-collection"           |_| NodeType::Attck,  None,                       Title;
-    "x-mitre-data-component"       |_| NodeType::Attck,  None,                       Title;
-    "x-mitre-data-source"          |_| NodeType::Attck,  None,                       Title;
-    "x-mitre-detection-strategy"   |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-data-component"       |_| NodeType::Attck,  Some(Kind::DataComponent),  Title;
+    "x-mitre-data-source"          |_| NodeType::Attck,  Some(Kind::DataSource),     Title;
+    "x-mitre-detection-strategy"   |_| NodeType::Attck,  Some(Kind::Detection),      Title;
     "x-mitre-log-source"           |_| NodeType::Attck,  None,                       Title;
     "x-mitre-matrix"               |_| NodeType::Attck,  None,                       Title;
-    "x-mitre-tactic"               |_| NodeType::Attck,  None,                       Title;
+    "x-mitre-tactic"               |_| NodeType::Attck,  Some(Kind::Tactic),         Title;
 }
 
 /// The row of all types that the standard does not know (STIX 2.1, section 11).
@@ -302,7 +302,7 @@ impl StixRow {
 
     /// Whether objects of this type are nodes beyond those that the contract counts.
     pub fn is_context(&self) -> bool {
-        self.asked.is_none()
+        self.asked.is_none_or(Kind::is_context)
     }
 
     /// The node type of an object.

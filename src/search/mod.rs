@@ -33,7 +33,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-pub use document::facts::Facts;
+pub use document::facts::{Facts, hash_of_type};
 pub use document::{
     Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Population, Relation, RowPredicate, StructuredQuery,
 };

@@ -15,6 +15,7 @@ use super::why::{GraphAnswer, RankedResults};
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
+use crate::domain::why::MatchedBy;
 use crate::search::{Filter, Hit, KeyHit, Population, WorkspaceIndex};
 
 impl GraphCore {
@@ -87,12 +88,13 @@ async fn named_context(search: Search, target: Arc<WorkspaceIndex>) -> Result<Ra
 
 impl RankedResults {
     /// These results and behind them the others, of which those that the question names as a whole come behind those of the
-    /// same kind.
+    /// same kind, and behind what is related to them if that is what the question asks for.
     fn followed_by(mut self, others: RankedResults, limit: usize) -> RankedResults {
         let mut known: HashSet<Uuid> = self.hits.iter().map(|hit| hit.node_id).collect();
         let new = others.hits.into_iter().filter(|hit| known.insert(hit.node_id));
         let (named, rest): (Vec<Hit>, Vec<Hit>) = new.partition(|hit| hit.score >= EXACT);
-        let named_end = self.hits.iter().take_while(|hit| hit.score >= EXACT).count();
+        let leads = |hit: &&Hit| hit.score >= EXACT || hit.matched == MatchedBy::Graph;
+        let named_end = self.hits.iter().take_while(leads).count();
         let least = named_end.checked_sub(1).and_then(|at| self.hits.get(at));
         let named = capped(named, least.map(|hit| hit.score));
         self.hits.splice(named_end..named_end, named);
@@ -118,7 +120,6 @@ fn capped(hits: Vec<Hit>, most: Option<f32>) -> Vec<Hit> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::why::MatchedBy;
 
     fn results(scores: &[(u128, f32)]) -> RankedResults {
         let hit = |(id, score): &(u128, f32)| Hit {

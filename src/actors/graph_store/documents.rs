@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::naming::{normal_value, pattern_keys};
 use crate::domain::node::{NodeStatus, NodeType};
-use crate::domain::question::{Kind, relationship_code};
+use crate::domain::question::{Kind, bare_sector, relationship_code};
 use crate::domain::stix::properties::FIELDS;
 use crate::domain::tlp::Tlp;
 use crate::search::{Ends, Facts, IndexDoc, Population, Relation};
@@ -111,8 +111,11 @@ impl DocumentParts<'_> {
         let stix_type = self.properties.get("stix_type").and_then(Value::as_str);
         let kind = match self.population {
             Population::Main => Kind::of(self.node_type, stix_type),
-            Population::Context => None,
+            Population::Context => stix_type.and_then(|kind| context_kind(kind, self.properties)),
         };
+        if let Some(kind) = kind.filter(|kind| kind.is_context()) {
+            aliases.extend(names_of_context(kind, self.name, self.properties));
+        }
         let mut body = self.description.to_owned();
         for word in words {
             body.push('\n');
@@ -135,6 +138,37 @@ impl DocumentParts<'_> {
             relation: None,
         }
     }
+}
+
+/// The kind of a context object with these properties.
+pub(super) fn context_kind(stix_type: &str, properties: &Map<String, Value>) -> Option<Kind> {
+    let class = properties
+        .get(FIELDS)
+        .and_then(|fields| fields.get("identity_class"));
+    Kind::of_context(stix_type, class.and_then(Value::as_str))
+}
+
+/// Other names by which questions mean a context object: the sector that a class of organizations is, the country or region
+/// that a location is, the abbreviation in brackets behind a name.
+fn names_of_context(kind: Kind, name: &str, properties: &Map<String, Value>) -> Vec<String> {
+    let mut names = Vec::new();
+    let fields = properties.get(FIELDS);
+    let mut add_field = |key: &str| collect(fields.and_then(|fields| fields.get(key)), &mut names);
+    if kind == Kind::Sector {
+        add_field("sectors");
+    }
+    let has = |key: &str| fields.is_some_and(|fields| fields.get(key).is_some());
+    if kind == Kind::Place && !has("city") && !has("administrative_area") {
+        add_field(if has("country") { "country" } else { "region" });
+    }
+    if kind == Kind::Sector {
+        names.extend(bare_sector(name).map(str::to_owned));
+    }
+    let bracketed = name.strip_suffix(')').and_then(|name| name.rsplit_once(" ("));
+    if let Some((front, back)) = bracketed {
+        names.extend([front, back].map(str::to_owned));
+    }
+    names
 }
 
 /// Whether a field of a STIX object holds a time, which nobody searches as words.

@@ -6,6 +6,7 @@
 
 mod changes;
 mod context;
+mod context_question;
 mod core;
 mod corrections;
 mod demo;
@@ -27,6 +28,7 @@ mod question;
 mod recall;
 mod recall_semantic;
 mod session;
+mod tactics;
 #[cfg(test)]
 pub(super) mod tests;
 mod walk;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
+use super::documents::context_kind;
 use super::recall::{NodeSet, Search, filter_containing};
 use super::walk::{Answer, Walk};
 use super::why::GraphAnswer;
@@ -62,6 +63,9 @@ impl GraphCore {
         target: &Arc<WorkspaceIndex>,
     ) -> Result<GraphAnswer, DomainError> {
         let question = &ask.question;
+        if let Some(answer) = self.answer_from_context(ask, target).await? {
+            return Ok(answer);
+        }
         let asked = match question.model_reading() {
             Some(meant) => self.understand_model_reading(meant, ask, target).await?,
             None if question.asks_for_related() => self.understand(question, ask, target).await?,
@@ -366,7 +370,7 @@ pub(super) async fn find_names(
 }
 
 /// For each text the nodes with this name, alias or identifier, or another name of the same thing.
-async fn find_named_nodes(
+pub(super) async fn find_named_nodes(
     texts: Vec<String>,
     ask: &Search,
     target: &Arc<WorkspaceIndex>,
@@ -394,6 +398,13 @@ async fn find_named_nodes(
             .collect())
     })
     .await
+}
+
+/// The kind of a node of either population.
+pub(super) fn any_kind_of_node(node: &KgNode) -> Option<Kind> {
+    let stix_type = node.properties.get("stix_type").and_then(|value| value.as_str());
+    let of_context = stix_type.and_then(|kind| context_kind(kind, &node.properties));
+    of_context.or_else(|| kind_of_node(node))
 }
 
 /// Keeps the nodes that a question can mean: visible ones of the kinds that questions ask for.

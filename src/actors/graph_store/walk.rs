@@ -2,7 +2,7 @@
 //! the times of nodes and confirms the ways to the answers.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -10,16 +10,16 @@ use uuid::Uuid;
 use super::core::GraphCore;
 use super::question::kind_of_node;
 use super::recall::Search;
+use super::tactics::{OF_TACTIC, Tactics};
 use super::why::GraphAnswer;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
+use crate::domain::kinds::STIX_TYPES;
 use crate::domain::node::{KgNode, NodeType};
 use crate::domain::question::walk::{self, Edge, Goal, Graph, Hop, Start};
-use crate::domain::question::{
-    Kind, Period, QuestionPlan, relationship_code, relationship_of_code, relationships,
-};
+use crate::domain::question::{Kind, Period, QuestionPlan, relationship_code, relationship_of_code};
 use crate::domain::why::PathStep;
-use crate::search::{Filter, Step, StepFilter, WorkspaceIndex};
+use crate::search::{Filter, Population, Step, StepFilter, WorkspaceIndex, hash_of_type};
 use crate::store::{NodeOfType, StixFacts};
 
 /// Nodes whose times are compared with the one asked for, the best ones.
@@ -38,6 +38,25 @@ struct IndexGraph {
     index: Arc<WorkspaceIndex>,
     /// What the caller may see, and what it asks of the answers.
     filter: Filter,
+    tactics: Arc<Tactics>,
+}
+
+/// The kinds of observables, by the hashes of their STIX types.
+static OBSERVABLES: LazyLock<HashMap<u32, Kind>> = LazyLock::new(|| {
+    let rows = STIX_TYPES.iter().filter_map(|row| Some((row.stix, row.asked?)));
+    let observables = rows.filter(|(_, kind)| kind.is_observable());
+    observables
+        .map(|(stix_type, kind)| (hash_of_type(stix_type), kind))
+        .collect()
+});
+
+/// The kind of a node that a step leads to. An observable that another source states, too, is an indicator as well.
+fn kind_of_step(step: &Step, to: &Goal) -> Option<Kind> {
+    let kind = Kind::of_code(step.node_code)?;
+    let observable = OBSERVABLES
+        .get(&step.node_stix_type)
+        .filter(|_| kind == Kind::Indicator);
+    Some(*observable.filter(|kind| to.kinds.contains(kind)).unwrap_or(&kind))
 }
 
 impl Graph for IndexGraph {
@@ -57,19 +76,25 @@ impl Graph for IndexGraph {
         let pairs = near
             .iter()
             .flat_map(|from| to.kinds.iter().map(|to| (*from, *to)));
-        let names = pairs.flat_map(|(from, to)| relationships(from, to));
-        let codes: Vec<u8> = names.map(|name| relationship_code(name)).collect();
+        let names = pairs.flat_map(|(from, far)| to.relationships_from(from, far));
+        let codes: Vec<u8> = names.map(relationship_code).collect();
         let nodes: Vec<Uuid> = from.iter().map(|start| start.thing).collect();
+        self.tactics.visit(from, to, &mut visit);
+        let is_about_context = near.iter().chain(&to.kinds).any(|kind| kind.is_context());
+        let filter = match is_about_context {
+            true => filter_of(&self.filter, to).of_all(),
+            false => filter_of(&self.filter, to),
+        };
         let along = StepFilter {
             codes: &codes,
             filter: &Filter {
                 node_types: Some(types_of(&to.kinds)),
-                ..filter_of(&self.filter, to)
+                ..filter
             },
             most,
         };
         self.index.steps(&nodes, along, |step| {
-            if let Some(kind) = Kind::of_code(step.node_code) {
+            if let Some(kind) = kind_of_step(&step, to) {
                 visit(step.from, edge_of(&step, kind));
             }
         });
@@ -122,10 +147,22 @@ impl GraphCore {
         if named.is_empty() {
             self.begin_with_period(ask, &mut walk, target).await?;
         }
+        self.walk_on(ask, walk, target, Arc::default()).await
+    }
+
+    /// Takes the steps of a walk, and keeps on the way what is of the time asked for.
+    pub(super) async fn walk_on(
+        &self,
+        ask: &Search,
+        mut walk: Walk,
+        target: &Arc<WorkspaceIndex>,
+        tactics: Arc<Tactics>,
+    ) -> Result<Walk, DomainError> {
         let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
         let graph = Arc::new(IndexGraph {
             index: Arc::clone(target),
             filter: ask.filter.clone(),
+            tactics,
         });
         loop {
             let graph = Arc::clone(&graph);
@@ -145,15 +182,19 @@ impl GraphCore {
     }
 
     /// A question that names nothing and asks for a time begins with what is of that time.
-    async fn begin_with_period(
+    pub(super) async fn begin_with_period(
         &self,
         ask: &Search,
         walk: &mut Walk,
         target: &WorkspaceIndex,
     ) -> Result<(), DomainError> {
         let Some(goal) = walk.goal() else { return Ok(()) };
+        let is_context = goal.kinds.iter().any(|kind| kind.is_context());
         // Hidden nodes don't decide how a question is answered.
-        let is_listed = || target.count(&ask.filter.without_narrowing()) <= LISTED;
+        let is_listed = || match is_context {
+            true => target.count(&of_types(&ask.filter, &goal.kinds)) <= LISTED,
+            false => target.count(&ask.filter.without_narrowing()) <= LISTED,
+        };
         let Some(period) = goal.period.filter(|_| is_listed()) else {
             return Ok(());
         };
@@ -162,10 +203,16 @@ impl GraphCore {
         let wanted = (types.as_slice(), &filter.narrowing);
         let shown = (filter.highest_tlp, filter.include_rejected);
         let store = &self.graph.store;
-        let nodes = store.nodes_of_type(ask.ws, shown, wanted, LISTED).await?;
+        let nodes = store
+            .nodes_of_type(ask.ws, shown, wanted, (is_context, LISTED))
+            .await?;
         let of_period = |node: NodeOfType| {
-            let kind = Kind::of(node.node_type, node.stix.kind.as_deref())?;
-            let is_timely = is_in(&period_for_kind(kind, period), &node.stix) == Some(true);
+            let stix_type = node.stix.kind.as_deref();
+            let kind = match is_context {
+                true => Kind::of_context(stix_type?, node.stix.field("identity_class")),
+                false => Kind::of(node.node_type, stix_type),
+            }?;
+            let is_timely = is_in(&period_for_kind(kind, period), &node.stix, kind) == Some(true);
             is_timely.then_some((node.id, kind, node.confidence))
         };
         walk.reach(nodes.into_iter().filter_map(of_period));
@@ -191,7 +238,7 @@ impl GraphCore {
         let nodes = self
             .graph
             .store
-            .nodes_of_type(ask.ws, shown, wanted, LISTED)
+            .nodes_of_type(ask.ws, shown, wanted, (false, LISTED))
             .await?;
         let thing = |node: NodeOfType| {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref())?;
@@ -218,7 +265,8 @@ impl GraphCore {
             .store
             .relationships_in_force(ask.ws, &relationships, shown)
             .await?;
-        ways.retain(|way| relationships_on(way).all(|relationship| standing.contains(&relationship)));
+        let stands = |relationship: Uuid| relationship == OF_TACTIC || standing.contains(&relationship);
+        ways.retain(|way| relationships_on(way).all(stands));
         let nodes = ways.iter().filter_map(|way| Some(way.last()?.thing)).collect();
         let paths = if ask.explain {
             self.named_paths(ask, &ways).await?
@@ -273,8 +321,17 @@ fn is_timely(period: &Period, facts: Option<&StixFacts>, kind: Kind) -> Option<b
     let Some(facts) = facts else {
         return Some(false);
     };
-    let timely = is_in(period, facts);
+    let timely = is_in(period, facts, kind);
     timely.or((kind == Kind::Campaign).then_some(false))
+}
+
+/// The nodes of these context kinds that the caller may see.
+fn of_types(seen: &Filter, kinds: &[Kind]) -> Filter {
+    Filter {
+        population: Some(Population::Context),
+        node_types: Some(types_of(kinds)),
+        ..seen.without_narrowing()
+    }
 }
 
 /// What a period means for a kind. Nobody records when a technique or mitigation was seen, so its entry counts.
@@ -286,15 +343,18 @@ fn period_for_kind(kind: Kind, period: Period) -> Period {
 }
 
 /// Whether a node was seen, or entered, in the period; `None` if the node has no times.
-fn is_in(period: &Period, stix: &StixFacts) -> Option<bool> {
-    let time = |text: &Option<String>| -> Option<DateTime<Utc>> { text.as_ref()?.parse().ok() };
-    let (first, last) = if period.entered {
-        (time(&stix.created), time(&stix.created))
+fn is_in(period: &Period, stix: &StixFacts, kind: Kind) -> Option<bool> {
+    let time = |text: Option<&str>| -> Option<DateTime<Utc>> { text?.parse().ok() };
+    let [first, last] = stix.times().map(time);
+    let created = time(stix.created.as_deref());
+    // What is written is of the day on which it was published.
+    let is_written = matches!(kind, Kind::Report | Kind::Note | Kind::Incident);
+    let (first, last) = if is_written {
+        (first.or(last).or(created), last)
+    } else if period.entered {
+        (created, created)
     } else {
-        (
-            time(&stix.first_seen).or(time(&stix.last_seen)),
-            time(&stix.last_seen),
-        )
+        (first.or(last), last)
     };
     first.map(|first| period.covers(first, last.unwrap_or(first)))
 }

@@ -53,7 +53,7 @@ fn is_same(word: &str, said: &str) -> bool {
 }
 
 /// What the country of an adjective can be called: "Russian", "Iranian", "Vietnamese" and "Iraqi" contain its name.
-fn countries(adjective: &str) -> impl Iterator<Item = String> {
+pub(super) fn countries(adjective: &str) -> impl Iterator<Item = String> {
     let irregular = country_of(adjective).into_iter();
     let endings = ["n", "ian", "ese", "i"].into_iter();
     let regular = endings.filter_map(|ending| adjective.strip_suffix(ending));

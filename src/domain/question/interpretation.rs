@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{AskedTime, Combination, Kind, Period, QuestionPlan, TimeOrder};
+use super::{AskedTime, Combination, ContextPlan, Kind, Period, QuestionPlan, TimeOrder};
 
 /// What a question about related things or about a time was understood to ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -74,6 +74,19 @@ impl QuestionAsked {
             names,
             wanted: plan.wanted.clone(),
             through: plan.through.clone(),
+            period: plan.period.map(AskedPeriod::from),
+            order: None,
+            combination: CombinationAsked::of(plan.logic.combination),
+            not_understood: None,
+        }
+    }
+
+    /// What a plan asks for among the objects that give context, given what the question names.
+    pub fn of_context(plan: &ContextPlan, names: Vec<NameAsked>) -> Self {
+        QuestionAsked {
+            names,
+            wanted: plan.wanted.clone(),
+            through: plan.through(),
             period: plan.period.map(AskedPeriod::from),
             order: None,
             combination: CombinationAsked::of(plan.logic.combination),

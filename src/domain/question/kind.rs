@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::context_routes::{KILL_CHAIN_PHASE, context_relationships};
 use crate::domain::kinds::StixRow;
 use crate::domain::node::NodeType;
 
@@ -21,11 +22,72 @@ pub enum Kind {
     Mitigation,
     Vulnerability,
     Indicator,
+    /// A detection strategy of ATT&CK.
+    Detection,
+    Analytic,
+    DataComponent,
+    DataSource,
+    Tactic,
+    /// A device of an industrial plant, as ATT&CK for ICS has them.
+    Asset,
+    /// A class of organizations.
+    Sector,
+    /// An organization, a person or a system.
+    Identity,
+    /// A country, a region or another location.
+    Place,
+    /// A report or a grouping.
+    Report,
+    /// A note or an opinion.
+    Note,
+    Incident,
+    Infrastructure,
+    /// A sighting or observed data.
+    Sighting,
+    Domain,
+    /// An IP address.
+    Address,
+    Url,
+    File,
+    Email,
+    /// Any other observable.
+    Observable,
 }
 
 impl Kind {
     /// Their places are codes on disk: new ones are added at the end.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 27] = [
+        Kind::Group,
+        Kind::Campaign,
+        Kind::Software,
+        Kind::Technique,
+        Kind::Mitigation,
+        Kind::Vulnerability,
+        Kind::Indicator,
+        Kind::Detection,
+        Kind::Analytic,
+        Kind::DataComponent,
+        Kind::DataSource,
+        Kind::Tactic,
+        Kind::Asset,
+        Kind::Sector,
+        Kind::Identity,
+        Kind::Place,
+        Kind::Report,
+        Kind::Note,
+        Kind::Incident,
+        Kind::Infrastructure,
+        Kind::Sighting,
+        Kind::Domain,
+        Kind::Address,
+        Kind::Url,
+        Kind::File,
+        Kind::Email,
+        Kind::Observable,
+    ];
+
+    /// Those of the nodes that an ingest counts; the others give context to these.
+    pub const MAIN: [Kind; 7] = [
         Kind::Group,
         Kind::Campaign,
         Kind::Software,
@@ -34,6 +96,16 @@ impl Kind {
         Kind::Vulnerability,
         Kind::Indicator,
     ];
+
+    /// Whether it is one of the objects that give context to the nodes that an ingest counts.
+    pub fn is_context(self) -> bool {
+        !Kind::MAIN.contains(&self)
+    }
+
+    /// Whether it is a value that is observed.
+    pub fn is_observable(self) -> bool {
+        self.is_context() && self.node_types() == [NodeType::Ioc]
+    }
 
     /// Its name in answers.
     pub fn as_str(self) -> &'static str {
@@ -45,7 +117,41 @@ impl Kind {
             Kind::Mitigation => "mitigation",
             Kind::Vulnerability => "vulnerability",
             Kind::Indicator => "indicator",
+            Kind::Detection => "detection",
+            Kind::Analytic => "analytic",
+            Kind::DataComponent => "data_component",
+            Kind::DataSource => "data_source",
+            Kind::Tactic => "tactic",
+            Kind::Asset => "asset",
+            Kind::Sector => "sector",
+            Kind::Identity => "identity",
+            Kind::Place => "place",
+            Kind::Report => "report",
+            Kind::Note => "note",
+            Kind::Incident => "incident",
+            Kind::Infrastructure => "infrastructure",
+            Kind::Sighting => "sighting",
+            Kind::Domain => "domain",
+            Kind::Address => "address",
+            Kind::Url => "url",
+            Kind::File => "file",
+            Kind::Email => "email",
+            Kind::Observable => "observable",
         }
+    }
+
+    /// Whether a question may mean one by a part of its name, as it does with "telecoms".
+    pub fn is_named_in_part(self) -> bool {
+        let named = [
+            Kind::Tactic,
+            Kind::Asset,
+            Kind::Sector,
+            Kind::Identity,
+            Kind::Place,
+            Kind::Infrastructure,
+            Kind::Incident,
+        ];
+        named.contains(&self)
     }
 
     /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type. What
@@ -55,7 +161,7 @@ impl Kind {
         if row.is_some_and(StixRow::is_context) && node_type != NodeType::Ioc {
             return None;
         }
-        let of_type = row.and_then(|row| row.asked);
+        let of_type = row.and_then(|row| row.asked).filter(|kind| !kind.is_context());
         if let Some(kind) = of_type.filter(|kind| kind.node_types().contains(&node_type)) {
             return Some(kind);
         }
@@ -67,6 +173,14 @@ impl Kind {
             NodeType::Ioc => Some(Kind::Indicator),
             NodeType::Osint => None,
         }
+    }
+
+    /// The kind of a STIX object that gives context; `None` for those that no question asks for, and for all others. An
+    /// identity is a sector if it is a class of organizations.
+    pub fn of_context(stix_type: &str, identity_class: Option<&str>) -> Option<Self> {
+        let kind = StixRow::of(stix_type)?.asked.filter(|kind| kind.is_context())?;
+        let is_class = kind == Kind::Identity && identity_class == Some("class");
+        Some(if is_class { Kind::Sector } else { kind })
     }
 
     /// The code of a kind on disk; 0 for nodes that no question asks for.
@@ -86,24 +200,47 @@ impl Kind {
             Kind::Software => &[NodeType::Tool],
             Kind::Technique | Kind::Mitigation => &[NodeType::Attck],
             Kind::Vulnerability => &[NodeType::Cve, NodeType::Vulnerability],
-            Kind::Indicator => &[NodeType::Ioc],
+            Kind::Indicator
+            | Kind::Domain
+            | Kind::Address
+            | Kind::Url
+            | Kind::File
+            | Kind::Email
+            | Kind::Observable => &[NodeType::Ioc],
+            Kind::Detection
+            | Kind::Analytic
+            | Kind::DataComponent
+            | Kind::DataSource
+            | Kind::Tactic
+            | Kind::Asset => &[NodeType::Attck],
+            Kind::Sector
+            | Kind::Identity
+            | Kind::Place
+            | Kind::Report
+            | Kind::Note
+            | Kind::Incident
+            | Kind::Infrastructure
+            | Kind::Sighting => &[NodeType::Osint],
         }
     }
 
-    /// The kinds that a relationship connects with this one.
+    /// The kinds of the nodes that an ingest counts which a relationship connects with this one.
     pub fn connected_kinds(self) -> Vec<Kind> {
-        Kind::ALL
+        Kind::MAIN
             .into_iter()
             .filter(|other| !relationships(self, *other).is_empty())
             .collect()
     }
 }
 
-/// The relationship types that say how two kinds of nodes are related (STIX 2.1, appendix B), in either direction; none
-/// if they aren't related directly.
+/// The relationship types that say how two kinds of nodes are related (STIX 2.1, appendix B), in either direction, the usual
+/// one first; none if they aren't related directly.
 pub fn relationships(one: Kind, other: Kind) -> &'static [&'static str] {
     use Kind::{Campaign, Group, Indicator, Mitigation, Software, Technique, Vulnerability};
     const INDICATES: &[&str] = &["indicates", "based-on", "communicates-with", "related-to"];
+    if one.is_context() || other.is_context() {
+        return context_relationships(one, other);
+    }
     match (one, other) {
         (Group | Campaign, Technique | Software) | (Technique | Software, Group | Campaign) => {
             &["uses", "authored-by", "related-to"]
@@ -118,16 +255,12 @@ pub fn relationships(one: Kind, other: Kind) -> &'static [&'static str] {
         (Software, Software) => &["variant-of", "drops", "downloads", "delivers", "controls"],
         (Group, Group) => &["attributed-to"],
         (Technique, Technique) => &["subtechnique-of"],
-        (Campaign, Campaign)
-        | (Mitigation, Group | Campaign | Software | Mitigation | Indicator)
-        | (Group | Campaign | Software | Indicator, Mitigation)
-        | (Vulnerability, Vulnerability)
-        | (Indicator, Indicator) => &[],
+        _ => &[],
     }
 }
 
 /// The relationship types that questions follow. Their places are codes on disk: new ones are added at the end.
-const CODED: [&str; 16] = [
+const CODED: [&str; 40] = [
     "uses",
     "authored-by",
     "related-to",
@@ -144,6 +277,30 @@ const CODED: [&str; 16] = [
     "downloads",
     "controls",
     "subtechnique-of",
+    "detects",
+    "has-analytic",
+    "data-component",
+    "data-source",
+    KILL_CHAIN_PHASE,
+    "located-at",
+    "originates-from",
+    "refers-to",
+    "sighting-of",
+    "sighted-by",
+    "hosts",
+    "compromises",
+    "beacons-to",
+    "exfiltrates-to",
+    "consists-of",
+    "has",
+    "resolves-to",
+    "belongs-to",
+    "impersonates",
+    "sample",
+    "contains",
+    "src",
+    "dst",
+    "part-of",
 ];
 
 /// The code of a relationship type; 0 for one that no question follows.

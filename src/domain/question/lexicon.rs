@@ -324,14 +324,14 @@ impl Lexicon {
 }
 
 /// What the plural of a noun could be.
-fn plurals(singular: &str) -> impl Iterator<Item = String> {
+pub(super) fn plurals(singular: &str) -> impl Iterator<Item = String> {
     let in_ies = singular.strip_suffix('y').map(|stem| format!("{stem}ies"));
     [format!("{singular}s"), format!("{singular}es")]
         .into_iter()
         .chain(in_ies)
 }
 
-fn kinds_of(names: &str) -> Vec<Kind> {
+pub(super) fn kinds_of(names: &str) -> Vec<Kind> {
     let kind = |name: &str| {
         let mut all = Kind::ALL.into_iter();
         all.find(|kind| kind.as_str() == name)

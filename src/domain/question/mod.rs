@@ -6,6 +6,9 @@
 //! ask for related things, such as a sentence of a report, has no plan and is searched for by words and meaning alone.
 
 mod asking;
+mod context;
+mod context_routes;
+mod context_words;
 mod dates;
 mod description;
 mod filters;
@@ -37,6 +40,9 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::node::NodeType;
 
+pub use context::ContextPlan;
+pub use context_routes::KILL_CHAIN_PHASE;
+pub use context_words::bare_sector;
 pub use description::Description;
 pub use filters::QuestionFilters;
 pub use identifiers::AskedIdentifier;

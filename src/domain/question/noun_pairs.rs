@@ -271,11 +271,8 @@ impl NounPair<'_> {
 
     /// Whether "its" and "their" mean what is named: "techniques of a group and its malware".
     fn belongs_to_name(&self, single: bool) -> bool {
-        let owns = |kind: &Kind| match kind {
-            Kind::Group => true,
-            Kind::Campaign | Kind::Software => single,
-            Kind::Technique | Kind::Mitigation | Kind::Vulnerability | Kind::Indicator => false,
-        };
+        let owns =
+            |kind: &Kind| *kind == Kind::Group || (single && [Kind::Campaign, Kind::Software].contains(kind));
         self.first.at.end <= self.name.start && self.named.iter().any(owns)
     }
 

@@ -197,7 +197,7 @@ impl Question {
     }
 
     /// Whether the words before a noun ask for it: "which other groups", "list all groups".
-    fn is_asked_for(&self, at: &Range<usize>, is_name: &impl Fn(usize) -> bool) -> bool {
+    pub(super) fn is_asked_for(&self, at: &Range<usize>, is_name: &impl Fn(usize) -> bool) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
         let ends_part = |at: usize| self.words.get(at).is_some_and(Word::ends_part);
         let qualifies = |at: &usize| {

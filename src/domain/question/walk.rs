@@ -53,6 +53,10 @@ pub struct Goal {
     pub period: Option<Period>,
     /// Whether they are what the question asks for, rather than on the way.
     pub is_asked: bool,
+    /// The relationships that the question says; where none of them connects the kinds, and if there are none, all count.
+    pub along: Vec<&'static str>,
+    /// Whether the relationships must lead to these things rather than back, if the question says so.
+    pub outgoing: Option<bool>,
 }
 
 /// A thing where a step begins.
@@ -151,18 +155,35 @@ impl Goal {
             .any(|goal| !relationships(*goal, kind).is_empty())
     }
 
+    /// Things of these kinds, by whatever usually leads to them.
+    pub fn of_kinds(kinds: Vec<Kind>, is_asked: bool) -> Goal {
+        Goal {
+            kinds,
+            period: None,
+            is_asked,
+            along: Vec::new(),
+            outgoing: None,
+        }
+    }
+
+    /// The relationships by which a step to one of the goal's kinds may lead, the usual one first.
+    pub fn relationships_from(&self, near: Kind, far: Kind) -> impl Iterator<Item = &'static str> {
+        let usual = relationships(near, far);
+        let is_said = usual.iter().any(|name| self.along.contains(name));
+        let counts = move |name: &&&'static str| !is_said || self.along.contains(*name);
+        usual.iter().filter(counts).copied()
+    }
+
     /// The goals of a plan, the last one first.
     fn of_plan(plan: &QuestionPlan) -> Vec<Goal> {
         let is_direct = plan.through.is_empty();
         let asked = Goal {
-            kinds: plan.wanted.clone(),
             period: plan.period.filter(|_| is_direct || !plan.period_is_of_through),
-            is_asked: true,
+            ..Goal::of_kinds(plan.wanted.clone(), true)
         };
         let between = (!is_direct).then(|| Goal {
-            kinds: plan.through.clone(),
             period: plan.period.filter(|_| plan.period_is_of_through),
-            is_asked: false,
+            ..Goal::of_kinds(plan.through.clone(), false)
         });
         std::iter::once(asked).chain(between).collect()
     }
@@ -171,9 +192,14 @@ impl Goal {
 impl<T: Copy + Ord + Hash, R: Copy> Walk<T, R> {
     /// A walk from what a question names, with the kind of each thing.
     pub fn from_named(plan: &QuestionPlan, named: impl IntoIterator<Item = (T, Kind)>) -> Self {
+        Self::to_goals(Goal::of_plan(plan), named)
+    }
+
+    /// A walk from what a question names, with the kind of each thing, to these goals, of which the last one comes first.
+    pub fn to_goals(goals: Vec<Goal>, named: impl IntoIterator<Item = (T, Kind)>) -> Self {
         let mut walk = Walk {
             named: HashSet::new(),
-            goals: Goal::of_plan(plan),
+            goals,
             starts: Vec::new(),
             reached: None,
             stops: Vec::new(),
@@ -306,11 +332,7 @@ impl<T: Copy + Ord + Hash, R: Copy> Walk<T, R> {
         let is_technique = |start: &&Start<T>| start.kind == Kind::Technique;
         let techniques: Vec<Start<T>> = self.starts.iter().filter(is_technique).copied().collect();
         let is_part_of = relationship_code("subtechnique-of");
-        let parts = Goal {
-            kinds: vec![Kind::Technique],
-            period: None,
-            is_asked: false,
-        };
+        let parts = Goal::of_kinds(vec![Kind::Technique], false);
         let mut found: Vec<(T, Option<Lead<R>>)> = Vec::new();
         graph.visit_edges(&techniques, &parts, EXAMINED, |place, edge| {
             let is_part = edge.kind == Kind::Technique && edge.hop.label == is_part_of && !edge.hop.outgoing;
@@ -370,9 +392,15 @@ impl<T, R> Edge<T, R> {
     /// How well a way fits that goes on along it; `None` if that is no way to the goal.
     fn fit(&self, start: &Start<T>, goal: &Goal, has_free_labels: bool) -> Option<usize> {
         let place = goal.kinds.iter().position(|kind| *kind == self.kind)?;
+        if goal
+            .outgoing
+            .is_some_and(|outgoing| outgoing != self.hop.outgoing)
+        {
+            return None;
+        }
         let label = relationship_of_code(self.hop.label);
-        let usual = relationships(start.kind, self.kind).iter();
-        let known = usual.zip(0..).find(|(usual, _)| label == Some(**usual));
+        let mut usual = goal.relationships_from(start.kind, self.kind).zip(0..);
+        let known = usual.find(|(usual, _)| label == Some(*usual));
         let unusual = match known {
             Some((_, at)) => usize::from(at > 0),
             None if has_free_labels => 1,

@@ -16,7 +16,7 @@ pub enum Population {
 }
 
 impl Population {
-    pub(in crate::search) const ALL: [Population; 2] = [Population::Main, Population::Context];
+    pub const ALL: [Population; 2] = [Population::Main, Population::Context];
 
     /// The types of nodes in it.
     pub(in crate::search) fn types(self) -> &'static [NodeType] {

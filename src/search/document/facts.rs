@@ -18,7 +18,7 @@ pub struct Facts {
     pub(in crate::search) confidence: f64,
     source: u64,
     /// A hash of its STIX type; 0 if it is no STIX object.
-    stix_type: u32,
+    pub(in crate::search) stix_type: u32,
     /// What kind of node it is, or of relationship, in the codes of whoever applies the documents.
     pub(in crate::search) code: u8,
 }
@@ -85,8 +85,8 @@ fn hash_of(folded: &str) -> u64 {
     fnv1a(folded.bytes())
 }
 
-/// The upper half of the hash, which is never 0.
-fn hash_of_type(stix_type: &str) -> u32 {
+/// The hash by which rows tell a STIX type.
+pub fn hash_of_type(stix_type: &str) -> u32 {
     u32::try_from(hash_of(stix_type) >> 32).unwrap_or(u32::MAX).max(1)
 }
 

@@ -33,6 +33,8 @@ pub struct Step {
     pub node: Uuid,
     /// The kind of node, as in [`super::super::Facts::with_code`].
     pub node_code: u8,
+    /// A hash of its STIX type, as [`super::super::hash_of_type`] tells it; 0 if it is no STIX object.
+    pub node_stix_type: u32,
     /// 0 to 1.
     pub node_confidence: f64,
     /// When the node was ingested, in microseconds since 1970.
@@ -70,6 +72,7 @@ impl WorkspaceIndex {
                         confidence: seen.facts.confidence,
                         node: seen.far,
                         node_code: known.facts.code,
+                        node_stix_type: known.facts.stix_type,
                         node_confidence: known.facts.confidence,
                         ingested_at: known.facts.ingested_at,
                     });

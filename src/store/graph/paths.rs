@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::Deserialize;
+use serde_json::Value;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
@@ -38,6 +39,33 @@ pub struct StixFacts {
     pub created: Option<String>,
     pub first_seen: Option<String>,
     pub last_seen: Option<String>,
+    #[serde(default)]
+    kill_chain_phases: Value,
+    /// What else a context object says.
+    #[serde(default)]
+    fields: Value,
+}
+
+impl StixFacts {
+    /// The short names of the tactics that it serves.
+    pub fn tactics(&self) -> impl Iterator<Item = &str> {
+        let phases = self.kill_chain_phases.as_array().into_iter().flatten();
+        phases.filter_map(Value::as_str)
+    }
+
+    /// What a context object says under this name, if it is a text.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name)?.as_str()
+    }
+
+    /// When it was seen, observed or published for the first time, and for the last.
+    pub fn times(&self) -> [Option<&str>; 2] {
+        let first = || self.field("first_observed").or(self.field("published"));
+        [
+            self.first_seen.as_deref().or_else(first),
+            self.last_seen.as_deref().or(self.field("last_observed")),
+        ]
+    }
 }
 
 #[derive(Debug, SurrealValue)]
@@ -148,19 +176,21 @@ impl Store {
         facts.collect()
     }
 
-    /// At most `most` nodes of one of these types that an ingest counts, in no particular order.
+    /// At most `most` nodes of one of these types, those that an ingest counts or those that give context to them, in no
+    /// particular order.
     pub async fn nodes_of_type(
         &self,
         ws: Uuid,
         (highest, include_rejected): (Tlp, bool),
         (types, narrowing): (&[NodeType], &Narrowing),
-        most: usize,
+        (is_context, most): (bool, usize),
     ) -> Result<Vec<NodeOfType>, DomainError> {
+        let population = if is_context { "true" } else { "NONE" };
         let types: Vec<String> = types.iter().map(|kind| kind.to_string()).collect();
         let query = format!(
             "SELECT id AS node, node_type, confidence AS node_confidence, properties FROM node \
                  WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses AND node_type IN $types \
-                 AND context = NONE{} LIMIT {most}",
+                 AND context = {population}{} LIMIT {most}",
             conditions(narrowing, "")
         );
         let mut statement = self.db.query(query);

@@ -4,6 +4,7 @@ mod administration;
 mod analyst;
 mod array_bodies;
 mod asked;
+mod asked_context;
 mod asked_of_model;
 mod asked_times;
 mod attack;

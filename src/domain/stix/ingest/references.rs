@@ -19,6 +19,9 @@ const MOST: usize = 50_000;
 /// References that say who wrote or marked an object, and nothing that it is about.
 const OF_THE_OBJECT_ITSELF: [&str; 3] = ["created_by_ref", "object_marking_refs", "x_mitre_modified_by_ref"];
 
+/// The list of a collection of ATT&CK that has every object of its release, and is about none of them.
+const CONTENTS: &str = "x_mitre_contents";
+
 /// Names of the relationships, where the property's own would not be understood.
 const NAMES: [(&str, &str); 8] = [
     ("object_refs", "refers-to"),
@@ -34,36 +37,33 @@ const NAMES: [(&str, &str); 8] = [
 /// The references of an object to objects that can be nodes, each once.
 pub(super) fn of(node: &StixNode, object: &Map<String, Value>) -> Vec<StixRelationship> {
     let mut found: Vec<StixRelationship> = Vec::new();
-    for (property, value) in object {
-        let targets: Vec<&str> = match value {
-            Value::String(id) if property.ends_with("_ref") => vec![id],
-            Value::Array(ids) if property.ends_with("_refs") => {
-                ids.iter().filter_map(Value::as_str).collect()
-            }
-            Value::Null
-            | Value::Bool(_)
-            | Value::Number(_)
-            | Value::String(_)
-            | Value::Array(_)
-            | Value::Object(_) => {
-                continue;
-            }
-        };
+    // What a list of objects refers to is related as the list's own object: the log sources of an analytic.
+    let lists = object.iter().filter(|(property, _)| *property != CONTENTS);
+    let items = lists.filter_map(|(_, value)| value.as_array()).flatten();
+    let inner = items.filter_map(Value::as_object).flatten();
+    for (property, value) in object.iter().chain(inner) {
         if OF_THE_OBJECT_ITSELF.contains(&property.as_str()) {
             continue;
         }
         let name = name_of(property);
-        for target in targets {
+        for target in targets_of(property, value) {
             let is_node = type_of_id(target).is_some_and(|kind| StixRow::of(kind).is_some());
-            if !is_node || target == node.stix_id || found.len() >= MOST {
-                continue;
+            if is_node && target != node.stix_id && found.len() < MOST {
+                found.push(reference(node, property, &name, target));
             }
-            found.push(reference(node, property, &name, target));
         }
     }
     found.sort_by(|one, other| one.stix_id.cmp(&other.stix_id));
     found.dedup_by(|one, other| one.stix_id == other.stix_id);
     found
+}
+
+/// The ids to which a property refers.
+fn targets_of<'o>(property: &str, value: &'o Value) -> Vec<&'o str> {
+    let single = value.as_str().filter(|_| property.ends_with("_ref"));
+    let many = value.as_array().filter(|_| property.ends_with("_refs"));
+    let many = many.into_iter().flatten().filter_map(Value::as_str);
+    single.into_iter().chain(many).collect()
 }
 
 fn name_of(property: &str) -> String {
