@@ -26,6 +26,9 @@ use crate::search::{Filter, Population, WorkspaceIndex};
 /// Context objects that are compared with the words of a question that names nothing.
 const ALIKE: usize = 6;
 
+/// The similarity of a name that all words of the question are part of.
+const ALL_WORDS: f32 = 1.0;
+
 /// A question about context, with what it names.
 struct ContextQuestion {
     plan: ContextPlan,
@@ -70,10 +73,9 @@ impl GraphCore {
         };
         // What an ingest counts is related without context, if the question names it. An indicator may only hold the value
         // that it names.
-        let asks_main = plan.wanted.iter().any(|kind| !kind.is_context());
         let is_main = |kind: &Kind| !kind.is_context() && *kind != Kind::Indicator;
         let main = found.names(|node| any_kind_of_node(node).filter(is_main));
-        if asks_main && !main.is_empty() && ask.question.plan(&main).is_some() {
+        if !plan.is_certain && !main.is_empty() && ask.question.plan(&main).is_some() {
             return Ok(None);
         }
         let NamesFound { named, nodes } = found;
@@ -239,7 +241,7 @@ impl GraphCore {
                 .get(&id)
                 .filter(|node| any_kind_of_node(node).is_some_and(Kind::is_named_in_part));
             let alike = named.map_or(0.0, |node| name_similarity(&words, names_of(node)));
-            if alike > best.map_or(0.0, |(alike, _)| alike) {
+            if alike >= best.map_or(ALL_WORDS, |(alike, _)| alike) {
                 best = Some((alike, id));
             }
         }

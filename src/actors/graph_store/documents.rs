@@ -6,7 +6,7 @@ use uuid::Uuid;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::naming::{normal_value, pattern_keys};
 use crate::domain::node::{NodeStatus, NodeType};
-use crate::domain::question::{Kind, bare_sector, relationship_code};
+use crate::domain::question::{Kind, bare_sector, country_names, relationship_code};
 use crate::domain::stix::properties::FIELDS;
 use crate::domain::tlp::Tlp;
 use crate::search::{Ends, Facts, IndexDoc, Population, Relation};
@@ -153,16 +153,21 @@ pub(super) fn context_kind(stix_type: &str, properties: &Map<String, Value>) -> 
 fn names_of_context(kind: Kind, name: &str, properties: &Map<String, Value>) -> Vec<String> {
     let mut names = Vec::new();
     let fields = properties.get(FIELDS);
-    let mut add_field = |key: &str| collect(fields.and_then(|fields| fields.get(key)), &mut names);
+    let field = |key: &str| fields.and_then(|fields| fields.get(key));
     if kind == Kind::Sector {
-        add_field("sectors");
-    }
-    let has = |key: &str| fields.is_some_and(|fields| fields.get(key).is_some());
-    if kind == Kind::Place && !has("city") && !has("administrative_area") {
-        add_field(if has("country") { "country" } else { "region" });
-    }
-    if kind == Kind::Sector {
+        collect(field("sectors"), &mut names);
         names.extend(bare_sector(name).map(str::to_owned));
+    }
+    // A city is no other name of its country.
+    if kind == Kind::Place
+        && ["city", "administrative_area"]
+            .iter()
+            .all(|part| field(part).is_none())
+    {
+        let code = field("country");
+        collect(code.or(field("region")), &mut names);
+        let code = code.and_then(Value::as_str).unwrap_or_default();
+        names.extend(country_names(code).map(str::to_owned));
     }
     let bracketed = name.strip_suffix(')').and_then(|name| name.rsplit_once(" ("));
     if let Some((front, back)) = bracketed {

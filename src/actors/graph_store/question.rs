@@ -32,9 +32,14 @@ const DESCRIBED: usize = 50;
 /// Words of a question, and the nodes that they name.
 pub(super) type NamedNodes = Vec<(Range<usize>, Vec<Uuid>)>;
 
+/// Tells what a node counts as.
+type KindOf = fn(&KgNode) -> Option<Kind>;
+
 /// A question that the graph can answer.
 struct GraphQuestion {
     plan: QuestionPlan,
+    /// What a node that is named counts as.
+    kind_of: KindOf,
     /// The nodes that it names.
     nodes: HashMap<Uuid, KgNode>,
     /// Its names, each with the nodes that are meant, and their words.
@@ -42,6 +47,18 @@ struct GraphQuestion {
     words_of_names: Vec<Range<usize>>,
     /// Its other words, which decide among answers that fit equally well.
     words: String,
+}
+
+impl GraphQuestion {
+    /// These nodes with their kinds, in a fixed order.
+    fn kinds(&self, nodes: &HashMap<Uuid, KgNode>) -> Vec<(Uuid, Kind)> {
+        let kinds = nodes
+            .iter()
+            .filter_map(|(id, node)| Some((*id, (self.kind_of)(node)?)));
+        let mut kinds: Vec<(Uuid, Kind)> = kinds.collect();
+        kinds.sort_unstable_by_key(|(id, _)| *id);
+        kinds
+    }
 }
 
 /// What was read in a question.
@@ -115,7 +132,9 @@ impl GraphCore {
         let logic = &asked.plan.logic;
         let mut barred = HashSet::new();
         if logic.is_plain() {
-            let walk = self.walk(ask, &asked.plan, &asked.nodes, target).await?;
+            let walk = self
+                .walk(ask, &asked.plan, asked.kinds(&asked.nodes), target)
+                .await?;
             return Ok((walk, barred));
         }
         let mut answers: Option<Walk> = None;
@@ -125,7 +144,7 @@ impl GraphCore {
             let nodes: HashMap<Uuid, KgNode> = ids
                 .filter_map(|id| Some((*id, asked.nodes.get(id)?.clone())))
                 .collect();
-            let walk = self.walk(ask, &asked.plan, &nodes, target).await?;
+            let walk = self.walk(ask, &asked.plan, asked.kinds(&nodes), target).await?;
             let found = walk.found();
             match (role, &mut answers) {
                 (Role::Answers, _) if logic.combination == Combination::None => {
@@ -195,6 +214,7 @@ impl GraphCore {
         };
         Ok(GraphReading::Question(GraphQuestion {
             plan,
+            kind_of: kind_of_node,
             nodes,
             words: reading.other_words(&names).join(" "),
             names: names_asked,
@@ -209,22 +229,27 @@ impl GraphCore {
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<GraphReading, DomainError> {
-        let found = find_named_nodes(meant.names.clone(), ask, target).await?;
+        let of_all = Search {
+            filter: ask.filter.clone().of_all(),
+            ..ask.clone()
+        };
+        let found = find_named_nodes(meant.names.clone(), &of_all, target).await?;
         let ids: Vec<Uuid> = found.iter().flatten().copied().collect();
         let nodes = self.visible_nodes(ask, &ids).await?;
         let mut names: Vec<NameAsked> = Vec::new();
         for (text, mut ids) in meant.names.iter().cloned().zip(found) {
-            keep_meant(&mut ids, &nodes);
+            ids.retain(|id| nodes.get(id).and_then(any_kind_of_node).is_some());
             if !ids.is_empty() {
                 names.push(NameAsked { text, nodes: ids });
             }
         }
         let meant_ids = names.iter().flat_map(|name| &name.nodes);
-        let kinds = meant_ids.filter_map(|id| kind_of_node(nodes.get(id)?));
+        let kinds = meant_ids.filter_map(|id| any_kind_of_node(nodes.get(id)?));
         let plan = meant.plan(&kinds.collect::<Vec<Kind>>());
         Ok(plan.map_or(GraphReading::Nothing, |plan| {
             GraphReading::Question(GraphQuestion {
                 plan,
+                kind_of: any_kind_of_node,
                 nodes,
                 names,
                 words_of_names: Vec::new(),

@@ -38,7 +38,10 @@ impl Tactics {
         let mut linked: HashMap<Uuid, Vec<(Uuid, f64)>> = HashMap::new();
         for technique in techniques {
             let served = technique.stix.tactics().filter_map(|name| of_name.get(name));
-            for tactic in served.flatten() {
+            let tactics = served
+                .flatten()
+                .filter(|tactic| tactic.stix.is_of_domain(&technique.stix));
+            for tactic in tactics {
                 let to_tactic = (tactic.id, tactic.confidence);
                 linked.entry(technique.id).or_default().push(to_tactic);
                 let back = (technique.id, technique.confidence);

@@ -8,14 +8,13 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use super::question::kind_of_node;
 use super::recall::Search;
 use super::tactics::{OF_TACTIC, Tactics};
 use super::why::GraphAnswer;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::kinds::STIX_TYPES;
-use crate::domain::node::{KgNode, NodeType};
+use crate::domain::node::NodeType;
 use crate::domain::question::walk::{self, Edge, Goal, Graph, Hop, Start};
 use crate::domain::question::{Kind, Period, QuestionPlan, relationship_code, relationship_of_code};
 use crate::domain::why::PathStep;
@@ -135,16 +134,12 @@ impl GraphCore {
         &self,
         ask: &Search,
         plan: &QuestionPlan,
-        named: &HashMap<Uuid, KgNode>,
+        named: Vec<(Uuid, Kind)>,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<Walk, DomainError> {
-        let kinds = named
-            .iter()
-            .filter_map(|(id, node)| Some((*id, kind_of_node(node)?)));
-        let mut kinds: Vec<(Uuid, Kind)> = kinds.collect();
-        kinds.sort_unstable_by_key(|(id, _)| *id);
-        let mut walk = Walk::from_named(plan, kinds);
-        if named.is_empty() {
+        let is_unnamed = named.is_empty();
+        let mut walk = Walk::from_named(plan, named);
+        if is_unnamed {
             self.begin_with_period(ask, &mut walk, target).await?;
         }
         self.walk_on(ask, walk, target, Arc::default()).await

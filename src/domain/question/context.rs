@@ -10,8 +10,9 @@ use super::context_routes::{Way, leads_by, ways_between};
 use super::context_words::{self, Verb, noun_at, verbs_at};
 use super::description::countries;
 use super::kind::Kind;
+use super::lexicon::List;
 use super::walk::Goal;
-use super::{Combination, Logic, Name, NameCandidate, Period, Question, asking, period, words};
+use super::{Combination, Logic, Name, NameCandidate, Period, Question, asking, period, verbs, words};
 
 /// Kinds whose time is that of a question: they are dated, unlike what they are about.
 const DATED: [Kind; 4] = [Kind::Sighting, Kind::Report, Kind::Note, Kind::Incident];
@@ -27,6 +28,9 @@ const DISTINCT: [Kind; 7] = [
     Kind::Infrastructure,
 ];
 
+/// Those who target others.
+const ATTACKERS: [Kind; 4] = [Kind::Group, Kind::Campaign, Kind::Software, Kind::Incident];
+
 /// What a question asks for among the objects that give context, or by way of them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContextPlan {
@@ -38,6 +42,8 @@ pub struct ContextPlan {
     along: Vec<&'static str>,
     /// Whether what is asked for lies onward, rather than back.
     outgoing: Option<bool>,
+    /// Whether the question asks for nothing else, even if it names what has relationships of the usual kinds, too.
+    pub is_certain: bool,
     /// The time asked for.
     pub period: Option<Period>,
     /// How what is named is combined.
@@ -50,10 +56,36 @@ struct AskedNoun {
     at: Range<usize>,
     kinds: Vec<Kind>,
     is_asked: bool,
+    /// Whether it is a word that asks, such as "who", and no noun of its own.
+    is_pronoun: bool,
 }
 
-/// A verb of a question, and where it begins.
-type SaidVerb = (usize, &'static Verb);
+/// A verb of a question, and its words.
+type SaidVerb = (Range<usize>, &'static Verb);
+
+/// What told what a question asks for.
+#[derive(Debug, Clone)]
+enum Told {
+    /// A noun, and whether the words before it ask for it or there is no noun for what an ingest counts.
+    ByNoun {
+        is_head: bool,
+    },
+    ByVerb(Range<usize>),
+}
+
+/// What a question asks for, and how it is to be reached.
+struct Reading {
+    wanted: Vec<Kind>,
+    ways: Vec<Way>,
+    along: Vec<&'static str>,
+    told: Told,
+}
+
+impl AskedNoun {
+    fn is_of_context(&self) -> bool {
+        self.kinds.iter().all(|kind| kind.is_context())
+    }
+}
 
 impl ContextPlan {
     /// The goals of each way, the best way first; of a way the last goal comes first.
@@ -159,14 +191,26 @@ impl Question {
         let period = period::period_of(&self.words, is_name, self.now).map(|(period, _)| period);
         let nouns = self.asked_nouns(names);
         let verbs = self.said_verbs(names);
-        let (wanted, ways, along) = if named.is_empty() {
-            let noun = nouns
-                .iter()
-                .find(|noun| noun.kinds.iter().all(|kind| kind.is_context()))?;
+        let Reading {
+            wanted,
+            ways,
+            along,
+            told,
+        } = if named.is_empty() {
+            let noun = nouns.iter().find(|noun| noun.is_of_context())?;
             period?;
-            (noun.kinds.clone(), Vec::new(), Vec::new())
+            Reading {
+                wanted: noun.kinds.clone(),
+                ways: Vec::new(),
+                along: Vec::new(),
+                told: Told::ByNoun { is_head: true },
+            }
         } else {
             ways_asked_for(&nouns, &verbs, &named)?
+        };
+        let is_certain = match &told {
+            Told::ByNoun { is_head } => *is_head && wanted.iter().all(|kind| kind.is_context()),
+            Told::ByVerb(verb) => self.asks_of_whom(verb, &along, names),
         };
         let logic = match self.logic(names, &wanted) {
             Ok(logic) if logic.combination == Combination::None => return Some(Err("not")),
@@ -175,6 +219,7 @@ impl Question {
         };
         Some(Ok(ContextPlan {
             outgoing: self.direction(names, &named, &verbs, &along),
+            is_certain,
             wanted,
             ways,
             along,
@@ -213,6 +258,7 @@ impl Question {
             let whole = start..noun.end;
             nouns.push(AskedNoun {
                 is_asked: self.is_asked_for(&whole, &is_name) || self.asks_itself(&whole),
+                is_pronoun: self.asks_itself(&whole),
                 at: whole,
                 kinds: kinds.to_vec(),
             });
@@ -237,7 +283,7 @@ impl Question {
     /// Whether a noun is a word that asks: "who", "where".
     fn asks_itself(&self, at: &Range<usize>) -> bool {
         let word = self.words.get(at.start).map(|word| word.text.as_str());
-        matches!(word, Some("who" | "whom" | "where"))
+        word.is_some_and(|word| word == "where" || List::Persons.has(word))
     }
 
     /// Whether a noun only says what the name beside it is: "the energy sector", "domain evil.example".
@@ -260,16 +306,46 @@ impl Question {
                 at += 1;
                 continue;
             };
-            verbs.extend(meant.into_iter().map(|verb| (at, verb)));
+            verbs.extend(meant.into_iter().map(|verb| (at..at + length, verb)));
             at += length;
+        }
+        if verbs::is_about_protection(&self.words, is_name) {
+            // What "protects against" something does not target it.
+            verbs.retain(|(_, verb)| !verb.along.contains(&"targets"));
         }
         if verbs.is_empty() {
             // "groups from Russia", "Russian groups"
             let at_home = |name: &&Name| name.kinds.contains(&Kind::Place);
-            let place = names.iter().find(at_home).map(|name| name.words.start);
+            let place = names.iter().find(at_home).map(|name| name.words.clone());
             verbs.extend(place.zip(context_words::home()));
         }
         verbs
+    }
+
+    /// Whether a question with "who" or "whom" asks for what the verb leads to rather than for groups: "Whom does A target?",
+    /// "Who was targeted by A?", "Who has seen B?", but not "Who has been seen with B?".
+    fn asks_of_whom(&self, verb: &Range<usize>, along: &[&str], names: &[Name]) -> bool {
+        let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
+        let mentions = words::mentions(&self.words, |at| {
+            names.iter().any(|name| name.words.contains(&at))
+        });
+        if !mentions.iter().all(|mention| mention.asks) {
+            return false;
+        }
+        let follows = names.iter().any(|name| name.words.start == verb.end);
+        // A technique is a means: "who gets in by phishing".
+        let attacks = |name: &&Name| name.kinds.iter().any(|kind| ATTACKERS.contains(kind));
+        let attackers = || names.iter().filter(attacks).map(|name| &name.words);
+        let precedes = attackers().any(|attacker| attacker.end <= verb.start);
+        let acts = attackers().any(|attacker| {
+            let before = attacker.start.checked_sub(1);
+            before.is_some_and(|at| word(at) == "by")
+        });
+        if along.contains(&"targets") {
+            precedes || acts
+        } else {
+            follows && (along.contains(&"sighting-of") || along.contains(&"hosts"))
+        }
     }
 
     /// Whether the way leads on from what is named or back to it, where relationships between things of one kind leave that
@@ -280,45 +356,55 @@ impl Question {
         }
         let leads_on = |(at, _): &&SaidVerb| {
             self.words
-                .get(*at)
+                .get(at.start)
                 .is_some_and(|word| context_words::leads_on(&word.text))
         };
         let (verb, _) = verbs.iter().find(leads_on)?;
         // "what does A resolve to", "resolve A", but "what resolves to A"
-        Some(*verb == 0 || names.iter().any(|name| name.words.end <= *verb))
+        Some(verb.start == 0 || names.iter().any(|name| name.words.end <= verb.start))
     }
 }
 
 /// What is asked for, the ways to it, and the relationships that count.
-fn ways_asked_for(
-    nouns: &[AskedNoun],
-    verbs: &[SaidVerb],
-    named: &[Kind],
-) -> Option<(Vec<Kind>, Vec<Way>, Vec<&'static str>)> {
+fn ways_asked_for(nouns: &[AskedNoun], verbs: &[SaidVerb], named: &[Kind]) -> Option<Reading> {
     let mut along: Vec<&'static str> = verbs.iter().flat_map(|(_, verb)| verb.along.clone()).collect();
     along.dedup();
-    for noun in nouns.iter().filter(|_| !along.is_empty()) {
+    let is_alone = nouns.iter().all(AskedNoun::is_of_context);
+    let by_noun = |(place, noun): (usize, &AskedNoun), along: Vec<&'static str>| {
         let ways = ways_to(&noun.kinds, named, &along);
-        if !ways.is_empty() {
-            return Some((noun.kinds.clone(), ways, along));
-        }
+        (!ways.is_empty()).then(|| Reading {
+            wanted: noun.kinds.clone(),
+            ways,
+            along,
+            told: Told::ByNoun {
+                is_head: place == 0 && (noun.is_asked || is_alone),
+            },
+        })
+    };
+    let mut said = nouns.iter().enumerate().filter(|_| !along.is_empty());
+    if let Some(reading) = said.find_map(|noun| by_noun(noun, along.clone())) {
+        return Some(reading);
     }
-    for (_, verb) in verbs {
+    // "controls against A" asks for controls, and not for what A is targeted by.
+    let is_noun_meant = nouns.iter().any(|noun| !noun.is_pronoun && !noun.is_of_context());
+    for (at, verb) in verbs.iter().filter(|_| !is_noun_meant) {
         let ways = ways_to(&verb.asks, named, &verb.along);
-        let is_direct = |way: &&Way| way.len() == 1;
         let wanted: Vec<Kind> = ways.iter().filter_map(|way| way.last().copied()).collect();
-        if ways.iter().any(|way| is_direct(&way)) || verb.asks.first() == wanted.first() {
-            return Some((once_each(wanted), ways, verb.along.clone()));
+        if ways.iter().any(|way| way.len() == 1) || verb.asks.first() == wanted.first() {
+            return Some(Reading {
+                wanted: once_each(wanted),
+                ways,
+                along: verb.along.clone(),
+                told: Told::ByVerb(at.clone()),
+            });
         }
     }
     // Of what an ingest counts, things are only asked for if what is named can't be a mere word of the question.
     let is_distinct = named.iter().any(|kind| DISTINCT.contains(kind));
-    let mut asked = nouns
-        .iter()
-        .filter(|noun| is_distinct || noun.kinds.iter().all(|kind| kind.is_context()));
-    asked.find_map(|noun| {
-        let ways = ways_to(&noun.kinds, named, &[]);
-        (!ways.is_empty()).then(|| (noun.kinds.clone(), ways, Vec::new()))
+    let mut nouns = nouns.iter().enumerate();
+    nouns.find_map(|(place, noun)| {
+        let counts = is_distinct || noun.is_of_context();
+        counts.then(|| by_noun((place, noun), Vec::new())).flatten()
     })
 }
 
@@ -341,7 +427,9 @@ fn ways_to(wanted: &[Kind], named: &[Kind], along: &[&str]) -> Vec<Way> {
         for near in named {
             let leads = |way: &Way| {
                 let of_context = near.is_context() || way.iter().any(|kind| kind.is_context());
-                of_context && (along.is_empty() || leads_by(*near, way, along))
+                // Nearly everything targets a device over one technique or another.
+                let is_far = !asked.is_context() && way.iter().rev().skip(1).any(|kind| !kind.is_context());
+                of_context && !is_far && (along.is_empty() || leads_by(*near, way, along))
             };
             to_it.extend(ways_between(*near, *asked, along).into_iter().filter(leads));
         }
@@ -354,3 +442,6 @@ fn ways_to(wanted: &[Kind], named: &[Kind], along: &[&str]) -> Vec<Way> {
     }
     ways
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ use super::lexicon::{kinds_of, plurals, sections};
 use super::words::Word;
 
 const CONTEXT: &str = include_str!("../../../assets/question/context.txt");
+const COUNTRIES: &str = include_str!("../../../assets/question/countries.txt");
 /// Words of the longest noun or phrase.
 const LONGEST: usize = 5;
 
@@ -119,6 +120,21 @@ pub(super) fn leads_on(word: &str) -> bool {
     WORDS.onward.iter().any(is_begin)
 }
 
+/// The names of each country by its code.
+static COUNTRY_NAMES: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
+    let lines = COUNTRIES.lines().filter(|line| !line.starts_with('#'));
+    let entries = lines.filter_map(|line| line.split_once(' '));
+    entries
+        .map(|(code, names)| (code, names.split(", ").collect()))
+        .collect()
+});
+
+/// The English names of the country with this code (ISO 3166-1), in any case.
+pub fn country_names(code: &str) -> impl Iterator<Item = &'static str> {
+    let names = COUNTRY_NAMES.get(code.trim().to_ascii_uppercase().as_str());
+    names.into_iter().flatten().copied()
+}
+
 /// The name of a sector without the word that only says that it is one; `None` if there is no such word.
 pub fn bare_sector(name: &str) -> Option<&str> {
     let (bare, end) = name.trim().rsplit_once(' ')?;
@@ -161,5 +177,18 @@ mod tests {
             }
         }
         assert!(home().is_some());
+    }
+
+    #[test]
+    fn a_country_has_its_usual_names() {
+        assert_eq!(country_names("ua").collect::<Vec<_>>(), ["Ukraine"]);
+        assert!(country_names("US").any(|name| name == "USA"));
+        assert_eq!(country_names("XX").count(), 0);
+        for (code, names) in COUNTRY_NAMES.iter() {
+            assert!(
+                code.len() == 2 && names.iter().all(|name| name.trim() == *name && !name.is_empty()),
+                "{code}"
+            );
+        }
     }
 }

@@ -143,7 +143,6 @@ impl Kind {
     /// Whether a question may mean one by a part of its name, as it does with "telecoms".
     pub fn is_named_in_part(self) -> bool {
         let named = [
-            Kind::Tactic,
             Kind::Asset,
             Kind::Sector,
             Kind::Identity,
@@ -329,6 +328,35 @@ pub fn intermediate_kind(one: Kind, other: Kind) -> Option<Kind> {
         }
         _ => None,
     }
+}
+
+/// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if
+/// both are related directly, else the usual one. `None` if nothing relates them.
+pub(super) fn connect_kinds(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec<Kind>> {
+    if named.is_empty() {
+        let relates = |through: &Kind| {
+            wanted
+                .iter()
+                .any(|wanted| !relationships(*wanted, *through).is_empty())
+        };
+        return Some(said.into_iter().filter(relates).collect());
+    }
+    let relates =
+        |one: &Kind, others: &[Kind]| others.iter().any(|other| !relationships(*one, *other).is_empty());
+    let fitting: Vec<Kind> = said
+        .into_iter()
+        .filter(|kind| relates(kind, wanted) && relates(kind, named))
+        .collect();
+    if !fitting.is_empty() {
+        return Some(fitting);
+    }
+    if wanted.iter().any(|kind| relates(kind, named)) {
+        return Some(Vec::new());
+    }
+    let usual = wanted
+        .iter()
+        .find_map(|wanted| named.iter().find_map(|named| intermediate_kind(*wanted, *named)));
+    usual.map(|kind| vec![kind])
 }
 
 #[cfg(test)]

@@ -42,12 +42,13 @@ use crate::domain::node::NodeType;
 
 pub use context::ContextPlan;
 pub use context_routes::KILL_CHAIN_PHASE;
-pub use context_words::bare_sector;
+pub use context_words::{bare_sector, country_names};
 pub use description::Description;
 pub use filters::QuestionFilters;
 pub use identifiers::AskedIdentifier;
 pub use intent::Intent;
 pub use interpretation::{AskedPeriod, CombinationAsked, NameAsked, QuestionAsked};
+use kind::connect_kinds;
 pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
 pub use logic::{Combination, Logic, Role};
 pub use model_reading::ModelReading;
@@ -474,33 +475,4 @@ fn repeats(kinds: &[Kind], wanted: &[Kind], named: &[Kind]) -> bool {
     let are_named = of_all(named) || (is_group(kinds) && is_group(named));
     let are_wanted = kinds == [Kind::Group] && is_group(wanted);
     are_wanted || (are_named && !of_all(wanted))
-}
-
-/// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if
-/// both are related directly, else the usual one. `None` if nothing relates them.
-fn connect_kinds(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec<Kind>> {
-    if named.is_empty() {
-        let relates = |through: &Kind| {
-            wanted
-                .iter()
-                .any(|wanted| !relationships(*wanted, *through).is_empty())
-        };
-        return Some(said.into_iter().filter(relates).collect());
-    }
-    let relates =
-        |one: &Kind, others: &[Kind]| others.iter().any(|other| !relationships(*one, *other).is_empty());
-    let fitting: Vec<Kind> = said
-        .into_iter()
-        .filter(|kind| relates(kind, wanted) && relates(kind, named))
-        .collect();
-    if !fitting.is_empty() {
-        return Some(fitting);
-    }
-    if wanted.iter().any(|kind| relates(kind, named)) {
-        return Some(Vec::new());
-    }
-    let usual = wanted
-        .iter()
-        .find_map(|wanted| named.iter().find_map(|named| intermediate_kind(*wanted, *named)));
-    usual.map(|kind| vec![kind])
 }

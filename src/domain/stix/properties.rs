@@ -27,6 +27,7 @@ const COPIED: &[&str] = &[
     "primary_motivation",
     "goals",
     "sophistication",
+    "x_mitre_domains",
     "x_mitre_platforms",
     "x_mitre_deprecated",
     "x_mitre_is_subtechnique",

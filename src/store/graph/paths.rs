@@ -41,6 +41,8 @@ pub struct StixFacts {
     pub last_seen: Option<String>,
     #[serde(default)]
     kill_chain_phases: Value,
+    #[serde(default)]
+    x_mitre_domains: Value,
     /// What else a context object says.
     #[serde(default)]
     fields: Value,
@@ -51,6 +53,14 @@ impl StixFacts {
     pub fn tactics(&self) -> impl Iterator<Item = &str> {
         let phases = self.kill_chain_phases.as_array().into_iter().flatten();
         phases.filter_map(Value::as_str)
+    }
+
+    /// Whether it may stand in the same matrix of ATT&CK as another: they share a domain, or one of them names none.
+    pub fn is_of_domain(&self, other: &StixFacts) -> bool {
+        match (self.x_mitre_domains.as_array(), other.x_mitre_domains.as_array()) {
+            (Some(own), Some(others)) => own.iter().any(|domain| others.contains(domain)),
+            (Some(_) | None, _) => true,
+        }
     }
 
     /// What a context object says under this name, if it is a text.
