@@ -336,11 +336,13 @@ impl Question {
         // A technique is a means: "who gets in by phishing".
         let attacks = |name: &&Name| name.kinds.iter().any(|kind| ATTACKERS.contains(kind));
         let attackers = || names.iter().filter(attacks).map(|name| &name.words);
-        let precedes = attackers().any(|attacker| attacker.end <= verb.start);
-        let acts = attackers().any(|attacker| {
-            let before = attacker.start.checked_sub(1);
-            before.is_some_and(|at| word(at) == "by")
+        let before = |attacker: &Range<usize>| attacker.start.checked_sub(1).map_or("", word);
+        // "who did A attack", but not "who is behind A attacks"
+        let precedes = attackers().any(|attacker| {
+            let helps = matches!(before(attacker), "does" | "do" | "did" | "has" | "have");
+            helps && attacker.end <= verb.start
         });
+        let acts = attackers().any(|attacker| before(attacker) == "by");
         if along.contains(&"targets") {
             precedes || acts
         } else {

@@ -179,6 +179,7 @@ fn other_questions_are_not_taken() {
         ("Who has been seen with Industroyer?", ("Industroyer", Software)),
         ("Who attacks others by phishing?", ("phishing", Technique)),
         ("defences against T0866", ("T0866", Technique)),
+        ("Who is behind Industroyer attacks?", ("Industroyer", Software)),
         ("Sandworm", ("Sandworm", Group)),
     ] {
         let taken = plan(text, &[name]);
