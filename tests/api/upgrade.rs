@@ -66,7 +66,12 @@ async fn assert_hosted(client: &Client, before: &Value) {
         }
     }
     for (id, node) in before["nodes"].as_object().unwrap() {
-        let now = client.get(&format!("/api/nodes/{id}")).await.expect(200).await;
+        let mut now = client.get(&format!("/api/nodes/{id}")).await.expect(200).await;
+        // An earlier version knew no warninglists.
+        now["node"]["properties"]
+            .as_object_mut()
+            .unwrap()
+            .remove("warninglists");
         assert_eq!(now, *node);
     }
     let found = client.search("Fixture Heron of the last moment").await;

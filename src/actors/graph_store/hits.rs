@@ -16,6 +16,7 @@ use crate::domain::node::{KgNode, NodeStatus};
 use crate::domain::principal::Workspace;
 use crate::domain::session::{ScoredNode, Visible};
 use crate::domain::stix::versions::{standing_versions, stix_id};
+use crate::domain::why::MatchedBy;
 use crate::search::{Filter, Hit, KeyKind};
 
 /// The nodes of a page of hits.
@@ -27,6 +28,7 @@ pub(super) struct LoadedHits {
 }
 
 /// Nodes, and which of them stand for others.
+#[derive(Default)]
 pub(super) struct StandingNodes {
     pub(super) nodes: HashMap<Uuid, KgNode>,
     /// The version that stands for its object, by those of the object's other versions.
@@ -62,12 +64,13 @@ impl GraphCore {
                 matched: hit.matched,
                 why: None,
             };
-            match is_listed && hit.score < EXACT {
+            let is_asked_for = hit.score >= EXACT || hit.matched == MatchedBy::Graph;
+            match is_listed && !is_asked_for {
                 true => listed.push(row),
                 false => rows.push(row),
             }
         }
-        // What is on a warninglist comes last, unless it is what the query names.
+        // What is on a warninglist comes last, unless the query names it, or asks for it by a relationship.
         let least = rows.last().map(|row| row.score);
         rows.extend(listed.into_iter().map(|row| ScoredNode {
             score: least.map_or(row.score, |least| row.score.min(least)),

@@ -144,8 +144,8 @@ impl GraphCore {
     async fn find_values(&self, shown: &Shown<'_>, asked: &[AskedValue]) -> Result<FoundValues, DomainError> {
         let wanted = asked.iter().map(Wanted::of).collect();
         let mut of_values = self.candidates(shown, wanted).await?;
-        let mut nodes = HashMap::new();
-        self.confirm(shown, &mut of_values, &mut nodes).await?;
+        let mut loaded = StandingNodes::default();
+        self.confirm(shown, &mut of_values, &mut loaded).await?;
         let files: Vec<(usize, Wanted)> = of_values
             .iter()
             .enumerate()
@@ -153,7 +153,7 @@ impl GraphCore {
                 let own = hits
                     .iter()
                     .filter(|hit| hit.matched == LookupMatch::Value && hit.is_digest());
-                let nodes = &nodes;
+                let nodes = &loaded.nodes;
                 let others = own.flat_map(move |hit| {
                     let node = nodes.get(&hit.node);
                     node.map(|node| other_digests(node, &hit.value))
@@ -165,12 +165,13 @@ impl GraphCore {
         if !files.is_empty() {
             let (places, wanted): (Vec<usize>, Vec<Wanted>) = files.into_iter().unzip();
             let mut same = self.candidates(shown, wanted).await?;
-            self.confirm(shown, &mut same, &mut nodes).await?;
+            self.confirm(shown, &mut same, &mut loaded).await?;
             for (place, hits) in places.into_iter().zip(same) {
                 let all = of_values.get_mut(place);
                 all.into_iter().for_each(|all| all.extend(hits.iter().cloned()));
             }
         }
+        let nodes = loaded.nodes;
         for hits in &mut of_values {
             let order = |hit: &Candidate| (hit.matched, hit.distance);
             hits.sort_by(|one, other| {
@@ -193,16 +194,22 @@ impl GraphCore {
         &self,
         shown: &Shown<'_>,
         of_values: &mut [Vec<Candidate>],
-        nodes: &mut HashMap<Uuid, KgNode>,
+        loaded: &mut StandingNodes,
     ) -> Result<(), DomainError> {
         let ids: HashSet<Uuid> = of_values.iter().flatten().map(|hit| hit.node).collect();
-        let ids: Vec<Uuid> = ids.into_iter().filter(|id| !nodes.contains_key(id)).collect();
+        let ids: Vec<Uuid> = ids
+            .into_iter()
+            .filter(|id| !loaded.nodes.contains_key(id))
+            .collect();
         let found = self
             .standing_nodes(shown.workspace, &ids, shown.include_rejected)
             .await?;
-        let StandingNodes { nodes: new, standing } = found;
-        let visible = Visible::filter(new.into_values().collect(), shown.workspace.clearance());
-        nodes.extend(visible.into_rows().map(|node| (node.id, node)));
+        let visible = Visible::filter(found.nodes.into_values().collect(), shown.workspace.clearance());
+        loaded
+            .nodes
+            .extend(visible.into_rows().map(|node| (node.id, node)));
+        loaded.standing.extend(found.standing);
+        let StandingNodes { nodes, standing } = loaded;
         for hits in of_values {
             hits.retain_mut(|hit| {
                 let carried = |node: &KgNode| hit.network.is_some() || carries(node, hit.kind, &hit.value);

@@ -14,12 +14,13 @@ use super::pending::{self, PendingValues};
 use super::tree::{self, HIDDEN};
 
 /// Sections and keys that take effect only after a restart.
-const RESTART: [&str; 18] = [
+const RESTART: [&str; 19] = [
     "backend",
     "storage.",
     "embedding.",
     "llm.",
     "search.",
+    "warninglists.",
     "logging.",
     "keeper.",
     "actors.",

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 pub use self::asked::{AskedList, AskedValue, MAX_TEXT, MAX_VALUE, MAX_VALUES, read_text, read_values};
 pub use self::carried::{carries, other_digests};
-pub use self::parents::{Parent, parents_of};
+pub use self::parents::{Parent, host_of, parents_of};
 use super::confidence::Confidence;
 use super::kinds::EntityKind;
 use super::memory::view::{EntityView, NoteSummary};

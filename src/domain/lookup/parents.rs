@@ -26,42 +26,51 @@ impl Parent {
     }
 }
 
-/// The parents of a value in normal form, the closest first.
-pub fn parents_of(kind: EntityKind, value: &str) -> Vec<Parent> {
-    let host = if kind == EntityKind::Domain {
-        return domains_above(value);
-    } else if kind == EntityKind::Url {
-        host_of(value)
+/// The host of a URL or of an e-mail address in normal form.
+pub fn host_of(kind: EntityKind, value: &str) -> Option<Parent> {
+    let host = if kind == EntityKind::Url {
+        host_of_url(value)
     } else {
         let at = value.rsplit_once('@').filter(|_| kind == EntityKind::Email);
         at.map(|(_, host)| host)
     };
-    let Some(host) = host.filter(|host| !host.is_empty()) else {
+    let host = host.filter(|host| !host.is_empty())?;
+    let Some(address) = address(host) else {
+        return Some(Parent::domain(LookupMatch::Host, host));
+    };
+    let kind = if address.is_ipv4() {
+        EntityKind::Ipv4
+    } else {
+        EntityKind::Ipv6
+    };
+    Some(Parent {
+        matched: LookupMatch::Host,
+        kind,
+        value: address.to_string(),
+    })
+}
+
+/// The parents of a value in normal form, the closest first.
+pub fn parents_of(kind: EntityKind, value: &str) -> Vec<Parent> {
+    if kind == EntityKind::Domain {
+        return domains_above(value);
+    }
+    let Some(host) = host_of(kind, value) else {
         return Vec::new();
     };
-    if let Some(address) = address(host) {
-        let kind = if address.is_ipv4() {
-            EntityKind::Ipv4
-        } else {
-            EntityKind::Ipv6
-        };
-        return vec![Parent {
-            matched: LookupMatch::Host,
-            kind,
-            value: address.to_string(),
-        }];
+    if host.kind != EntityKind::Domain {
+        return vec![host];
     }
     // A host that is a public suffix itself serves many.
-    if psl::domain_str(host).is_none() {
+    if psl::domain_str(&host.value).is_none() {
         return Vec::new();
     }
-    let mut parents = vec![Parent::domain(LookupMatch::Host, host)];
-    parents.extend(domains_above(host));
-    parents
+    let above = domains_above(&host.value);
+    std::iter::once(host).chain(above).collect()
 }
 
 /// The host of a URL in normal form, without brackets.
-fn host_of(url: &str) -> Option<&str> {
+fn host_of_url(url: &str) -> Option<&str> {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next()?;
     let host = authority.rsplit('@').next()?;

@@ -36,6 +36,9 @@ pub(super) struct Head {
 
 /// Reads a list without its entries.
 pub(super) fn head(json: &[u8]) -> Result<Head, ListError> {
+    if !json.trim_ascii_start().starts_with(b"{") {
+        return Err(ListError("must be an object".to_owned()));
+    }
     let head: Head = serde_json::from_slice(json).map_err(|error| ListError(error.to_string()))?;
     if head.name.trim().is_empty() {
         return Err(ListError("name: must not be empty".to_owned()));

@@ -22,7 +22,7 @@ pub use self::file::ListError;
 use self::hashed::Hashed;
 use self::stretches::Stretches;
 use super::kinds::EntityKind;
-use super::lookup::parents_of;
+use super::lookup::host_of;
 use super::naming::{indicator_of, stated_indicators};
 use super::network::{Network, Version};
 use super::node::{KgNode, NodeType};
@@ -109,7 +109,7 @@ impl Warninglists {
         let is_host = kind == Some(EntityKind::Domain);
         let mut host = is_host.then(|| (own, value.to_owned()));
         if let Some(kind) = kind.filter(|_| !is_host)
-            && let Some(parent) = parents_of(kind, value).into_iter().next()
+            && let Some(parent) = host_of(kind, value)
         {
             // A list of hosts is about the URLs on them.
             let kinds = if kind == EntityKind::Url {

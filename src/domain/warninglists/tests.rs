@@ -56,7 +56,7 @@ fn each_type_of_list_compares_in_its_own_way() {
 #[test]
 fn what_is_no_list_is_refused_with_the_reason() {
     for (text, want) in [
-        ("[]", "invalid type: sequence"),
+        ("[]", "must be an object"),
         ("{\"name\":\"x\",\"type\":\"string\"}", "missing field `list`"),
         (
             "{\"name\":\"x\",\"type\":\"other\",\"list\":[]}",
@@ -75,6 +75,7 @@ fn what_is_no_list_is_refused_with_the_reason() {
             "invalid type: sequence",
         ),
         ("{", "EOF"),
+        ("", "must be an object"),
     ] {
         let error = Builder::default().add(text.as_bytes()).unwrap_err().to_string();
         assert!(error.starts_with(want), "{text}: {error}");
