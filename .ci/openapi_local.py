@@ -46,6 +46,11 @@ enabled = false
 include-path = "/api/recall"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 422, 429, "5xx"]
 
+# Either `values` or `text`: the schema is made of the fields that the service reads, and has both.
+[[operations]]
+include-path = "/api/lookup"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 422, 429, "5xx"]
+
 # Not part of this edition, as its document says.
 [[operations]]
 include-path = "/api/sync"
