@@ -288,7 +288,8 @@ impl Store {
         Ok(Withholding { leaving, held })
     }
 
-    /// The relationships in these rows that are active, marked no higher than `highest` and not withheld.
+    /// The relationships in these rows that are active, not withheld, and with both ends marked no higher than `highest`: one
+    /// of something hidden is not there, and counts as nothing that is withheld.
     pub async fn relationships_by_id(
         &self,
         ws: Uuid,
@@ -301,7 +302,7 @@ impl Store {
         }
         let query = format!(
             "SELECT * FROM $ids WHERE ws = $ws AND active = true AND tlp_rank <= $highest AND raw != NONE \
-             AND held_by = NONE AND {FREE}"
+             AND in.tlp_rank <= $highest AND out.tlp_rank <= $highest AND held_by = NONE AND {FREE}"
         );
         let rows: Vec<EdgeRow> = self
             .rows_by_id(

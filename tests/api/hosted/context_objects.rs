@@ -331,6 +331,47 @@ fn a_report_of_a_relationship_alone_leaves_with_both_its_ends() {
 }
 
 #[test]
+fn a_relationship_of_something_hidden_counts_nowhere_in_the_export_of_a_report() {
+    run(async {
+        let mut told = Vec::new();
+        for is_there in [true, false] {
+            let app = TestApp::shared().await;
+            let rights =
+                |ceiling: &str, sees: bool| json!({"tlp_ceiling": ceiling, "elevated_clearance": sees});
+            let (seen, tool) = (
+                object("malware", "Plover of tin"),
+                object("tool", "Plover of lead"),
+            );
+            let hidden = with(tool, json!({"x_mitre_tlp": "TLP:RED"}));
+            let uses = relationship(&seen, "uses", &hidden);
+            let refs = json!({"published": "2024-05-02T00:00:00Z", "object_refs": [seen["id"], uses["id"]]});
+            let report = with(object("report", "What plovers use"), refs);
+            if is_there {
+                app.admin.settings(rights("TLP:RED", true)).await;
+                app.admin.ingest(json!([seen, hidden, uses])).await;
+                app.admin.settings(rights("TLP:AMBER", false)).await;
+            }
+            app.admin.ingest(json!([seen, report])).await;
+            let found = app.admin.search(text(&report, "id")).await;
+            let path = format!("/api/recall/sessions/{}/export.stix", text(&found, "recall_id"));
+            let answer = app.admin.get(&path).await;
+            let held_back = answer.header("x-held-back").map(str::to_owned);
+            let bundle = answer.expect(200).await;
+            let mut kinds: Vec<&str> = bundle["objects"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|o| text(o, "type"))
+                .collect();
+            kinds.sort_unstable();
+            told.push((held_back, json!(kinds)));
+            app.stop().await;
+        }
+        assert_eq!(told[0], told[1]);
+    });
+}
+
+#[test]
 fn what_is_revoked_leaves_with_a_report_of_it_if_it_is_asked_for() {
     run(async {
         let app = TestApp::shared().await;

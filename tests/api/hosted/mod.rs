@@ -37,6 +37,7 @@ mod known_names;
 mod lists;
 mod lockout;
 mod lookup;
+mod lookup_hidden;
 mod marking_definitions;
 mod marking_knowledge;
 mod markings;
