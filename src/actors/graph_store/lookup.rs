@@ -71,7 +71,7 @@ impl Work for LookUp {
             include_rejected,
         } = self;
         let count: u64 = asked.iter().map(|asked| asked.count).sum();
-        let search = Shown {
+        let search = ReadRights {
             workspace: &by.workspace,
             include_rejected: include_rejected && by.may_see_rejected(),
         };
@@ -122,12 +122,12 @@ impl Work for LookUp {
 }
 
 /// What a caller may see.
-pub(super) struct Shown<'w> {
+pub(super) struct ReadRights<'w> {
     workspace: &'w Workspace,
     include_rejected: bool,
 }
 
-impl Shown<'_> {
+impl ReadRights<'_> {
     fn limits(&self) -> (Tlp, bool) {
         (self.workspace.clearance().highest(), self.include_rejected)
     }
@@ -141,11 +141,15 @@ struct FoundValues {
 }
 
 impl GraphCore {
-    async fn find_values(&self, shown: &Shown<'_>, asked: &[AskedValue]) -> Result<FoundValues, DomainError> {
+    async fn find_values(
+        &self,
+        rights: &ReadRights<'_>,
+        asked: &[AskedValue],
+    ) -> Result<FoundValues, DomainError> {
         let wanted = asked.iter().map(Wanted::of).collect();
-        let mut of_values = self.candidates(shown, wanted).await?;
+        let mut of_values = self.candidates(rights, wanted).await?;
         let mut loaded = StandingNodes::default();
-        self.confirm(shown, &mut of_values, &mut loaded).await?;
+        self.confirm(rights, &mut of_values, &mut loaded).await?;
         let files: Vec<(usize, Wanted)> = of_values
             .iter()
             .enumerate()
@@ -164,8 +168,8 @@ impl GraphCore {
             .collect();
         if !files.is_empty() {
             let (places, wanted): (Vec<usize>, Vec<Wanted>) = files.into_iter().unzip();
-            let mut same = self.candidates(shown, wanted).await?;
-            self.confirm(shown, &mut same, &mut loaded).await?;
+            let mut same = self.candidates(rights, wanted).await?;
+            self.confirm(rights, &mut same, &mut loaded).await?;
             for (place, hits) in places.into_iter().zip(same) {
                 let all = of_values.get_mut(place);
                 all.into_iter().for_each(|all| all.extend(hits.iter().cloned()));
@@ -192,7 +196,7 @@ impl GraphCore {
     /// another one stands for leaves its place to that one.
     async fn confirm(
         &self,
-        shown: &Shown<'_>,
+        rights: &ReadRights<'_>,
         of_values: &mut [Vec<Candidate>],
         loaded: &mut StandingNodes,
     ) -> Result<(), DomainError> {
@@ -202,9 +206,9 @@ impl GraphCore {
             .filter(|id| !loaded.nodes.contains_key(id))
             .collect();
         let found = self
-            .standing_nodes(shown.workspace, &ids, shown.include_rejected)
+            .standing_nodes(rights.workspace, &ids, rights.include_rejected)
             .await?;
-        let visible = Visible::filter(found.nodes.into_values().collect(), shown.workspace.clearance());
+        let visible = Visible::filter(found.nodes.into_values().collect(), rights.workspace.clearance());
         loaded
             .nodes
             .extend(visible.into_rows().map(|node| (node.id, node)));
@@ -224,13 +228,13 @@ impl GraphCore {
     /// What the hits are told as, by their nodes.
     async fn tell(
         &self,
-        shown: &Shown<'_>,
+        rights: &ReadRights<'_>,
         found: &FoundValues,
-    ) -> Result<HashMap<Uuid, ToldNode>, DomainError> {
+    ) -> Result<HashMap<Uuid, NodeHit>, DomainError> {
         let ids: HashSet<Uuid> = found.of_values.iter().flatten().map(|hit| hit.node).collect();
         let nodes: Vec<&KgNode> = ids.iter().filter_map(|id| found.nodes.get(id)).collect();
-        let mut sources = self.sources_of(shown, &nodes).await?;
-        let mut indicated = self.indicated_by(shown, &nodes).await?;
+        let mut sources = self.sources_of(rights, &nodes).await?;
+        let mut indicated = self.indicated_by(rights, &nodes).await?;
         let told = nodes.into_iter().map(|node| {
             let (indicates, more_indicated) = indicated.remove(&node.id).unwrap_or_default();
             let time = |key: &str| {
@@ -255,7 +259,7 @@ impl GraphCore {
                 indicates,
                 more_indicated,
             };
-            (node.id, ToldNode(hit))
+            (node.id, NodeHit(hit))
         });
         Ok(told.collect())
     }
@@ -263,7 +267,7 @@ impl GraphCore {
     /// The sources of nodes, that of the node itself first. A single evidence record is that of the node.
     async fn sources_of(
         &self,
-        shown: &Shown<'_>,
+        rights: &ReadRights<'_>,
         nodes: &[&KgNode],
     ) -> Result<HashMap<Uuid, Vec<String>>, DomainError> {
         let several = nodes.iter().filter(|node| node.linked_evidence_ids.len() > 1);
@@ -272,7 +276,7 @@ impl GraphCore {
             .copied()
             .collect();
         let evidence: Vec<Uuid> = evidence.into_iter().collect();
-        let (ws, clearance) = (shown.workspace.id, shown.workspace.clearance());
+        let (ws, clearance) = (rights.workspace.id, rights.workspace.clearance());
         let heads = self
             .graph
             .store
@@ -305,9 +309,9 @@ impl GraphCore {
 }
 
 /// A node as it is told, whatever it matched.
-struct ToldNode(LookupHit);
+struct NodeHit(LookupHit);
 
-impl ToldNode {
+impl NodeHit {
     fn matched(&self, candidate: &Candidate) -> LookupHit {
         let value = candidate.network.map_or_else(
             || candidate.value.clone(),

@@ -64,14 +64,14 @@ impl AskedValue {
     }
 
     /// Whether nothing can carry it.
-    pub fn is_hopeless(&self) -> bool {
+    pub fn has_no_value(&self) -> bool {
         self.value.is_empty()
     }
 
     /// What is the same for all spellings of a value.
     fn key(&self) -> (Option<EntityKind>, String) {
         let folds = self.kind.is_some_and(|kind| kind.row().case == Case::AsWritten);
-        let value = if self.is_hopeless() {
+        let value = if self.has_no_value() {
             &self.sent
         } else {
             &self.value

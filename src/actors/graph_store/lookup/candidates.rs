@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::Shown;
+use super::ReadRights;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
@@ -63,7 +63,7 @@ impl Wanted {
             keys: Vec::new(),
             network: None,
         };
-        if asked.is_hopeless() {
+        if asked.has_no_value() {
             return wanted;
         }
         wanted.add(LookupMatch::Value, asked.kind, &asked.value, 0);
@@ -124,11 +124,11 @@ impl GraphCore {
     /// The nodes that the index has for each of these, as far as the caller may see them.
     pub(super) async fn candidates(
         &self,
-        shown: &Shown<'_>,
+        rights: &ReadRights<'_>,
         wanted: Vec<Wanted>,
     ) -> Result<Vec<Vec<Candidate>>, DomainError> {
-        let target = self.graph.index_of(shown.workspace.id).await?;
-        let (highest, include_rejected) = shown.limits();
+        let target = self.graph.index_of(rights.workspace.id).await?;
+        let (highest, include_rejected) = rights.limits();
         let filter = Filter {
             include_rejected,
             ..Filter::up_to(highest).of_all()

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Shown;
+use super::ReadRights;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
@@ -22,7 +22,7 @@ impl GraphCore {
     /// What each node indicates, the surest first, and whether there is more.
     pub(super) async fn indicated_by(
         &self,
-        shown: &Shown<'_>,
+        rights: &ReadRights<'_>,
         nodes: &[&KgNode],
     ) -> Result<HashMap<Uuid, (Vec<Indicated>, bool)>, DomainError> {
         let from: Vec<Uuid> = nodes
@@ -30,9 +30,9 @@ impl GraphCore {
             .filter(|node| node.node_type == NodeType::Ioc)
             .map(|node| node.id)
             .collect();
-        let steps = self.steps_from(shown, from).await?;
+        let steps = self.steps_from(rights, from).await?;
         let relationships: Vec<Uuid> = steps.values().flatten().map(|step| step.relationship).collect();
-        let (ws, (highest, include_rejected)) = (shown.workspace.id, shown.limits());
+        let (ws, (highest, include_rejected)) = (rights.workspace.id, rights.limits());
         let store = &self.graph.store;
         let standing = store
             .relationships_in_force(ws, &relationships, (highest, include_rejected))
@@ -41,7 +41,7 @@ impl GraphCore {
         let ends: Vec<Uuid> = ends.into_iter().collect();
         let ends = store.nodes_by_id(ws, &ends, highest, include_rejected).await?;
         let ends = ends.into_iter().map(|stored| stored.node).collect();
-        let ends = Visible::filter(ends, shown.workspace.clearance());
+        let ends = Visible::filter(ends, rights.workspace.clearance());
         let ends: HashMap<Uuid, &KgNode> = ends.rows().iter().map(|node| (node.id, node)).collect();
         let told = steps.into_iter().map(|(from, steps)| {
             let steps = steps.iter().filter(|step| standing.contains(&step.relationship));
@@ -61,11 +61,11 @@ impl GraphCore {
     /// The steps from each node to what it indicates, the surest first.
     async fn steps_from(
         &self,
-        shown: &Shown<'_>,
+        rights: &ReadRights<'_>,
         from: Vec<Uuid>,
     ) -> Result<HashMap<Uuid, Vec<Step>>, DomainError> {
-        let target = self.graph.index_of(shown.workspace.id).await?;
-        let (highest, include_rejected) = shown.limits();
+        let target = self.graph.index_of(rights.workspace.id).await?;
+        let (highest, include_rejected) = rights.limits();
         let filter = Filter {
             include_rejected,
             node_types: Some(vec![NodeType::Actor, NodeType::Tool]),
