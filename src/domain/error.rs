@@ -18,6 +18,9 @@ pub enum DomainError {
     NotFound(&'static str),
     #[error("{0}")]
     Conflict(String),
+    /// The thing to be changed is not the one that the caller has read (RFC 9110 section 13.1.1).
+    #[error("If-Match: somebody else has changed it; read it again")]
+    Outdated,
     #[error("body exceeds the limit of {limit} bytes")]
     TooLarge { limit: usize },
     /// A request is written in one transaction, and this one is too large for the store.
@@ -107,6 +110,7 @@ pub enum ErrorKind {
     Forbidden,
     NotFound,
     Conflict,
+    Outdated,
     TooLarge,
     TooSlow,
     InvalidBundle,
@@ -144,6 +148,7 @@ impl DomainError {
             Self::Forbidden(_) => ErrorKind::Forbidden,
             Self::NotFound(_) => ErrorKind::NotFound,
             Self::Conflict(_) => ErrorKind::Conflict,
+            Self::Outdated => ErrorKind::Outdated,
             Self::TooLarge { .. } | Self::TransactionTooLarge { .. } => ErrorKind::TooLarge,
             Self::TooSlow => ErrorKind::TooSlow,
             Self::InvalidBundle { .. } | Self::HeldBack { .. } | Self::NothingToExport => {

@@ -8,6 +8,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
+use super::cursor_seal::CursorSeal;
 use super::memory::entity::EntityKey;
 
 /// Makes the ids of one workspace's rows.
@@ -39,6 +40,11 @@ impl IdSecret {
             return WorkspaceIds { namespace: ws };
         }
         self.secret_ids_of(ws)
+    }
+
+    /// What seals the positions in a list of a workspace.
+    pub fn seal(&self, list: &str, ws: Uuid) -> CursorSeal {
+        CursorSeal::new(self.secret.as_bytes(), list, ws.as_bytes())
     }
 
     /// Ids that nobody can compute, in a workspace of any age: for rows that have no earlier id to keep.

@@ -1,6 +1,7 @@
 //! The kinds of things that texts name, and the types of STIX objects that are nodes: a row each, with all that depends
 //! on the kind. A new kind is a new row; a column that is missing does not compile.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
@@ -226,6 +227,7 @@ stix_types! {
     "identity"                     |_| NodeType::Osint,  Some(Kind::Identity),       Title;
     "incident"                     |_| NodeType::Osint,  Some(Kind::Incident),       Title;
     "infrastructure"               |_| NodeType::Osint,  Some(Kind::Infrastructure), Title;
+    "language-content"             |_| NodeType::Osint,  None,                       Title;
     "location"                     |_| NodeType::Osint,  Some(Kind::Place),          Title;
     "malware-analysis"             |_| NodeType::Osint,  Some(Kind::Report),         Title;
     "note"                         |_| NodeType::Osint,  Some(Kind::Note),           Title;
@@ -273,10 +275,9 @@ static CUSTOM: StixRow = StixRow {
 };
 
 /// Types whose objects are no nodes: they describe others.
-const NO_NODES: [&str; 5] = [
+const NO_NODES: [&str; 4] = [
     "bundle",
     "extension-definition",
-    "language-content",
     "marking-definition",
     "relationship",
 ];
@@ -311,11 +312,11 @@ impl StixRow {
     }
 
     /// The text that an object holds; empty if there is none.
-    pub fn text_of<'o>(&self, object: &'o Map<String, Value>) -> &'o str {
+    pub fn text_of<'o>(&self, object: &'o Map<String, Value>) -> Cow<'o, str> {
         if self.is_context() {
             return text_of(object);
         }
-        text(object, "description").unwrap_or_default()
+        text(object, "description").unwrap_or_default().into()
     }
 
     /// The name of an object's node; `None` if the type requires a name and the object has none.

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Deserializer};
 
 pub mod audit;
+pub mod change;
 pub mod confidence;
 pub(crate) mod cursor;
+pub mod cursor_seal;
 pub mod demo;
 pub mod destination;
 pub mod detail;

@@ -20,8 +20,15 @@ pub fn pack_text(json: &[u8]) -> Vec<u8> {
 /// # Errors
 /// What is wrong with the bytes, as text for the log.
 pub fn unpack(bytes: &[u8]) -> Result<Map<String, Value>, String> {
-    let text = lz4_flex::decompress_size_prepended(bytes).map_err(|error| error.to_string())?;
-    serde_json::from_slice(&text).map_err(|error| error.to_string())
+    serde_json::from_slice(&unpack_text(bytes)?).map_err(|error| error.to_string())
+}
+
+/// Reads back what [`pack_text`] wrote.
+///
+/// # Errors
+/// What is wrong with the bytes, as text for the log.
+pub fn unpack_text(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    lz4_flex::decompress_size_prepended(bytes).map_err(|error| error.to_string())
 }
 
 /// Size of a packed object's JSON text in bytes.

@@ -42,6 +42,7 @@ pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode 
         ErrorKind::Forbidden => StatusCode::FORBIDDEN,
         ErrorKind::NotFound => StatusCode::NOT_FOUND,
         ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Outdated => StatusCode::PRECONDITION_FAILED,
         ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         ErrorKind::TooSlow => StatusCode::REQUEST_TIMEOUT,
         ErrorKind::InvalidBundle => StatusCode::UNPROCESSABLE_ENTITY,
@@ -70,6 +71,7 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
         | DomainError::Forbidden(_)
         | DomainError::NotFound(_)
         | DomainError::Conflict(_)
+        | DomainError::Outdated
         | DomainError::TooLarge { .. }
         | DomainError::TransactionTooLarge { .. }
         | DomainError::HeldBack { .. }

@@ -108,9 +108,9 @@ pub(super) async fn write_drafts(
     work.correct(&ids).await?;
     work.edges(&ids).await?;
     work.passages(&ids).await?;
-    let written = work.graph.end().await?;
     let result = work.report.result();
     let entry = audit(&result);
+    let written = work.graph.end(&entry).await?;
     tx.audit([&entry]).await?;
     Ok(DraftsIngestOutcome { result, written, ids })
 }
@@ -203,6 +203,7 @@ impl DraftsTransaction<'_> {
             tlp_rank: i64::from(draft.tlp.rank()),
             raw: Some(pack_text(draft.raw.text().as_bytes())),
             node: None,
+            rejected: None,
             created_at: self.write.now,
         }
     }
@@ -268,6 +269,7 @@ impl DraftsTransaction<'_> {
             changed_at: None,
             beside: None,
             context: None,
+            corrected: None,
             created_at: self.write.now,
         }
     }

@@ -36,6 +36,10 @@ pub(super) struct NodeRow {
     pub changed_at: Option<DateTime<Utc>>,
     /// Whether it is a STIX object beside those that an ingest counts as nodes, and nothing else.
     pub context: Option<bool>,
+    /// What was set by hand, as JSON text.
+    pub corrected: Option<String>,
+    /// Its evidence records that were rejected by hand.
+    pub rejected: Option<Vec<Uuid>>,
     pub rev: i64,
     pub ingested_at: DateTime<Utc>,
 }
@@ -52,6 +56,8 @@ pub(super) struct EvidenceRow {
     pub raw: Option<Bytes>,
     /// The node of a STIX object's version, if the object's id does not name it.
     pub node: Option<Uuid>,
+    /// Whether it was rejected by hand.
+    pub rejected: Option<bool>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -82,6 +88,8 @@ pub(super) struct EdgeRow {
     pub beside: Option<RecordId>,
     /// Whether one of its ends is such a node.
     pub context: Option<bool>,
+    /// Whether it was rejected or restored by hand, as JSON text.
+    pub corrected: Option<String>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -240,6 +248,8 @@ impl NodeRow {
             feeds: None,
             changed_at: None,
             context: None,
+            corrected: None,
+            rejected: None,
             rev: 0,
             ingested_at: DateTime::UNIX_EPOCH,
         }
@@ -287,6 +297,10 @@ impl NodeRow {
 
     /// The node as seen by a caller cleared up to `highest`.
     pub(super) fn into_node(self, highest: Tlp) -> Result<KgNode, DomainError> {
+        let corrections = self.correction()?.map(|correction| correction.evidence);
+        let corrections = corrections.unwrap_or_default().into_iter();
+        let corrections = corrections.filter(|(_, tlp)| *tlp <= highest).map(|(id, _)| id);
+        let rejected = self.rejected.unwrap_or_default();
         let highest = i64::from(highest.rank());
         let evidence = self.evidence.into_iter().zip(self.evidence_tlp);
         Ok(KgNode {
@@ -301,8 +315,9 @@ impl NodeRow {
             properties: serde_json::from_str(&self.properties).map_err(corrupt)?,
             ingested_at: self.ingested_at,
             linked_evidence_ids: evidence
-                .filter(|(_, tlp)| *tlp <= highest)
+                .filter(|(id, tlp)| *tlp <= highest && !rejected.contains(id))
                 .map(|(id, _)| id)
+                .chain(corrections)
                 .collect(),
             status: parse(&self.status)?,
         })

@@ -202,8 +202,8 @@ impl Ingest<'_> {
                 .await?;
         }
         self.done.result.held_back = self.done.held.total;
-        let written = self.graph.end().await?;
         let entry = audit(&self.done.result, &self.done.skipped);
+        let written = self.graph.end(&entry).await?;
         self.tx.audit([&entry]).await?;
         let done = self.done;
         Ok(StixIngestOutcome {

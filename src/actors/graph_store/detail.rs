@@ -5,12 +5,14 @@ use std::sync::Arc;
 use uuid::{Builder, Uuid, Version};
 
 use super::core::GraphCore;
+use super::correct::{entity_tag, shown_corrections};
 use crate::actors::audit_writer::Append;
 use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship, StixId};
 use crate::domain::error::DomainError;
+use crate::domain::graph::correction::FieldCorrection;
 use crate::domain::node::KgNode;
 use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
@@ -44,6 +46,10 @@ pub struct ReadNode {
 #[derive(Debug)]
 pub struct NodeDetail {
     pub node: KgNode,
+    /// Its entity tag for this reader.
+    pub entity_tag: String,
+    /// What was set by hand.
+    pub corrections: Vec<FieldCorrection>,
     pub relationships: Visible<NodeRelationship>,
     pub more_relationships: bool,
     /// Newest first.
@@ -75,9 +81,11 @@ impl Work for ReadNode {
             NodeName::Id(id) => core.node_by_id(ws, id, (highest, include_rejected)).await?,
             NodeName::Stix(id) => core.node_of_object(ws, &id, (highest, include_rejected)).await?,
         };
+        let corrections = stored.as_ref().map(shown_corrections).unwrap_or_default();
         let nodes = stored.into_iter().map(|stored| stored.node).collect();
         let found = Visible::filter(nodes, clearance).into_first();
         let mut found = found.ok_or(DomainError::NotFound("node"))?;
+        let entity_tag = entity_tag(&found);
         core.warninglists.current().mark(&mut found);
         let node = found.id;
         let (relationships, more_relationships) = core
@@ -91,7 +99,12 @@ impl Work for ReadNode {
         let evidence = core
             .graph
             .store
-            .evidence_heads(ws, linked.get(older..).unwrap_or_default(), highest)
+            .evidence_heads(
+                ws,
+                linked.get(older..).unwrap_or_default(),
+                highest,
+                include_rejected,
+            )
             .await?;
         let entry = AuditEntry::by(&by, "node.read", "node", Outcome::Success, clock::now())
             .on(node)
@@ -100,6 +113,8 @@ impl Work for ReadNode {
         core.graph.audit().call(Append(entry)).await?;
         Ok(NodeDetail {
             node: found,
+            entity_tag,
+            corrections,
             relationships: Visible::filter(relationships, clearance),
             more_relationships,
             evidence: Visible::filter(evidence, clearance),

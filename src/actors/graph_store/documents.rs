@@ -52,7 +52,7 @@ pub(super) fn of_edge(edge: StoredEdge, rev: u64) -> IndexDoc {
         confidence: edge.confidence,
     };
     IndexDoc {
-        population: population(edge.is_context),
+        population: population(!edge.is_about_node),
         ..IndexDoc::relationship(edge.id, rev, relation, edge.text)
     }
 }

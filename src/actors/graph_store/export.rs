@@ -16,6 +16,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::principal::{Principal, Workspace};
+use crate::domain::stix::corrected::write_correction;
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::schema::Violation;
@@ -317,9 +318,15 @@ impl GraphCore {
         for id in order {
             let Some(stored) = by_id.remove(id) else { continue };
             let raw = match stored.stix_evidence {
-                Some(evidence) => originals
-                    .remove(&evidence)
-                    .ok_or_else(|| DomainError::internal("the node's original is missing", id))?,
+                Some(evidence) => {
+                    let original = originals.remove(&evidence);
+                    let mut raw = original
+                        .ok_or_else(|| DomainError::internal("the node's original is missing", id))?;
+                    if let Some(correction) = &stored.correction {
+                        write_correction(&mut raw, &stored.node, |field| correction.has(field));
+                    }
+                    raw
+                }
                 None => synthesize::object_of(&Origin {
                     id: *id,
                     node: &stored.node,

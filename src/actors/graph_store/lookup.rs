@@ -280,7 +280,7 @@ impl GraphCore {
         let heads = self
             .graph
             .store
-            .evidence_heads(ws, &evidence, clearance.highest());
+            .evidence_heads(ws, &evidence, clearance.highest(), false);
         let heads = Visible::filter(heads.await?, clearance);
         let of: HashMap<Uuid, &str> = heads
             .rows()

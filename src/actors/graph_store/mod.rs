@@ -4,10 +4,12 @@
 //! ordered, and reads never wait for them. Everything returned has passed the caller's clearance. The only other
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
+mod change_log;
 mod changes;
 mod context;
 mod context_question;
 mod core;
+mod correct;
 mod corrections;
 mod demo;
 mod detail;
@@ -34,7 +36,12 @@ pub(super) mod tests;
 mod walk;
 mod why;
 
+pub use self::change_log::{ChangeBound, ChangeEntry, ReadChanges};
 pub use self::core::GraphCore;
+pub use self::correct::{
+    CorrectEdge, CorrectEvidence, CorrectNode, EvidenceStatus, ExpectedTags, RelationshipStatus,
+    settable_status,
+};
 pub use self::demo::{DemoExport, DemoQuestion, DemoRecall, DemoRecallOutcome, Visit};
 pub use self::detail::{NodeDetail, NodeName, ReadEvidence, ReadNode};
 pub use self::drafts::{CommitStaged, DraftsOutcome, FindDuplicates, IngestDrafts};

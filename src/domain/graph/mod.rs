@@ -2,6 +2,7 @@
 //! what they decide.
 
 pub mod attributes;
+pub mod correction;
 pub mod draft;
 pub mod merge;
 pub mod place;

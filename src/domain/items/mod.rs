@@ -6,7 +6,7 @@
 //! the same item twice yields one node; a changed item adds evidence.
 
 mod analyst;
-pub(super) mod bounds;
+pub mod bounds;
 mod osint;
 mod report;
 

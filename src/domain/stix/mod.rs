@@ -2,6 +2,7 @@
 
 pub mod bundle;
 pub mod complete;
+pub mod corrected;
 pub mod export;
 pub mod ingest;
 pub mod marking;

@@ -1,6 +1,8 @@
 //! What a STIX object is called that has no name, and the text that it holds: reports, sightings, observables and whatever
 //! else is a node beside the contract's types.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::object::{text, texts, timestamp};
@@ -60,6 +62,16 @@ pub fn title_of(object: &Map<String, Value>) -> String {
         }
         "opinion" => text(object, "opinion").map(|opinion| format!("opinion: {opinion}")),
         "malware-analysis" => text(object, "product").map(|product| format!("analysis by {product}")),
+        // By its words what it translates is found, so its name is not theirs.
+        "language-content" => {
+            let languages = object.get("contents").and_then(Value::as_object);
+            let languages: Vec<&str> = languages
+                .into_iter()
+                .flatten()
+                .map(|(code, _)| code.as_str())
+                .collect();
+            Some(shorten(&format!("translation: {}", languages.join(", "))))
+        }
         "grouping" => text(object, "context").map(|context| format!("grouping: {context}")),
         "process" => object.get("pid").map(|pid| format!("process {pid}")),
         "sighting" => sighting(object),
@@ -67,16 +79,30 @@ pub fn title_of(object: &Map<String, Value>) -> String {
         _ => None,
     };
     let described = described.or_else(|| digest(object).map(|(_, digest)| digest.to_owned()));
-    let described = described.or_else(|| Some(first_line(text_of(object))).filter(|line| !line.is_empty()));
+    let described = described.or_else(|| Some(first_line(&text_of(object))).filter(|line| !line.is_empty()));
     described.unwrap_or_else(|| text(object, "id").unwrap_or_default().to_owned())
 }
 
-/// The text that an object holds; empty if there is none.
-pub fn text_of(object: &Map<String, Value>) -> &str {
+/// The text that an object holds; empty if there is none. That of language content is all that it translates (STIX 2.1
+/// section 7.1).
+pub fn text_of(object: &Map<String, Value>) -> Cow<'_, str> {
+    if text(object, "type") == Some("language-content") {
+        let translated: Vec<&str> = translations(object).collect();
+        return translated.join("\n").into();
+    }
     let held = TEXTS.iter().filter_map(|key| text(object, key));
     held.into_iter()
         .find(|text| !text.trim().is_empty())
         .unwrap_or_default()
+        .into()
+}
+
+/// The texts of language content; those of a language stand together.
+fn translations(object: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let languages = object.get("contents").and_then(Value::as_object);
+    let languages = languages.into_iter().flat_map(Map::values);
+    let properties = languages.filter_map(Value::as_object).flatten();
+    properties.filter_map(|(_, text)| text.as_str())
 }
 
 /// The value of an observable as indicators of it have it, and its kind; `None` for objects that no indicator is of.

@@ -3,6 +3,8 @@
 mod admin;
 mod audit;
 mod auth;
+mod changes;
+mod corrections;
 mod demo;
 mod error;
 mod feeds;
@@ -49,6 +51,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     lookup::configure(cfg);
     nodes::configure(cfg);
     audit::configure(cfg);
+    changes::configure(cfg);
     openapi::configure(cfg);
     pilot::configure(cfg);
     cfg.default_service(web::route().to(no_route::<HostedError>));

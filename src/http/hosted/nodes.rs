@@ -1,5 +1,6 @@
 //! A single node or evidence record, by id.
 
+use actix_web::http::header::ETAG;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
@@ -7,10 +8,11 @@ use utoipa::{IntoParams, ToSchema};
 use super::error::HostedError;
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
-use super::{id_of, resource};
+use super::{corrections, id_of, resource};
 use crate::actors::graph_store::{NodeName, ReadEvidence, ReadNode, ReadOverview};
 use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeLink, NodeRelationship};
 use crate::domain::error::DomainError;
+use crate::domain::graph::correction::FieldCorrection;
 use crate::domain::node::KgNode;
 use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
@@ -40,6 +42,8 @@ struct NodeParams {
 #[derive(Serialize, ToSchema)]
 struct NodeAnswer {
     node: KgNode,
+    /// What was set by hand.
+    corrections: Vec<FieldCorrection>,
     #[schema(value_type = Vec<NodeRelationship>)]
     relationships: Visible<NodeRelationship>,
     /// Whether there are more than this page holds.
@@ -64,8 +68,17 @@ struct GraphAnswer {
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/graph").route(web::get().to(graph)));
     cfg.service(resource("/api/nodes").route(web::get().to(node_of_object)));
-    cfg.service(resource("/api/nodes/{id}").route(web::get().to(node)));
-    cfg.service(resource("/api/evidence/{id}").route(web::get().to(evidence)));
+    cfg.service(
+        resource("/api/nodes/{id}")
+            .route(web::get().to(node))
+            .route(web::patch().to(corrections::correct_node)),
+    );
+    cfg.service(
+        resource("/api/evidence/{id}")
+            .route(web::get().to(evidence))
+            .route(web::patch().to(corrections::correct_evidence)),
+    );
+    cfg.service(resource("/api/edges/{id}").route(web::patch().to(corrections::correct_edge)));
 }
 
 /// Operations of this file, for the API description.
@@ -179,8 +192,10 @@ async fn node_response(
         by,
     };
     let found = state.graph.call(message).await?;
-    Ok(HttpResponse::Ok().json(NodeAnswer {
+    let mut response = HttpResponse::Ok();
+    Ok(response.insert_header((ETAG, found.entity_tag)).json(NodeAnswer {
         node: found.node,
+        corrections: found.corrections,
         relationships: found.relationships,
         more_relationships: found.more_relationships,
         evidence: found.evidence,

@@ -11,8 +11,8 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
-    admin, audit, auth, demo, feeds, health, ingest, lookup, nodes, oauth, operator, pilot, recall, resource,
-    staging,
+    admin, audit, auth, changes, corrections, demo, feeds, health, ingest, lookup, nodes, oauth, operator,
+    pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
 use crate::http::openapi::{Conventions, readable};
@@ -72,6 +72,7 @@ pub(super) static PARAMETERS: LazyLock<KnownParameters> = LazyLock::new(|| {
         (name = "Public demo", description = "A demo workspace that anyone may search. Needs no credential."),
         (name = "Pilot", description = "Applications of those who want to try the service. Needs no credential."),
         (name = "Recall", description = "Search, sessions, export and single nodes. Requires `recall:read`."),
+        (name = "Corrections", description = "What analysts set by hand over what sources state. Requires `recall:write`."),
         (name = "Ingest", description = "Structured input. Requires `recall:write` and the feature `knowledge_graph`."),
         (name = "Staging", description = "Entities extracted from text, their review and their commit. Requires `recall:write` and the feature `knowledge_graph`."),
         (name = "Threat feeds", description = "TAXII 2.1 feeds and uploaded bundles: pull, review, commit. Requires `recall:write` and the feature `knowledge_graph`."),
@@ -118,6 +119,8 @@ fn document() -> utoipa::openapi::OpenApi {
         recall::Docs::openapi(),
         lookup::Docs::openapi(),
         nodes::Docs::openapi(),
+        changes::Docs::openapi(),
+        corrections::Docs::openapi(),
         ingest::Docs::openapi(),
         staging::Docs::openapi(),
         staging::many::Docs::openapi(),

@@ -11,7 +11,7 @@ use crate::search::text::analyzer::ANALYZER;
 use crate::search::text::canonical_key;
 
 /// Increment when the fields, the text analysis or the rows change; older indexes are then rebuilt.
-pub(in crate::search) const SCHEMA_VERSION: u32 = 9;
+pub(in crate::search) const SCHEMA_VERSION: u32 = 10;
 
 pub(super) const HIGH: &str = "high";
 pub(super) const LOW: &str = "low";

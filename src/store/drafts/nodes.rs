@@ -25,6 +25,8 @@ pub(super) struct HeldNode {
 
 impl HeldNode {
     fn of_row(mut row: NodeRow) -> Result<Self, DomainError> {
+        // Sources are compared with sources; what was set by hand is laid over the result when it is written.
+        row.lift_correction()?;
         let merged = MergedNode::of_stored(row.take_content()?);
         Ok(Self { row, merged })
     }

@@ -24,12 +24,14 @@ struct EvidenceHeadRow {
 const READ: &str = "reading evidence failed";
 
 impl Store {
-    /// Those of these evidence records of the workspace that are marked no higher than `highest`, newest first.
+    /// Those of these evidence records of the workspace that are marked no higher than `highest`, newest first; rejected
+    /// ones only if asked for.
     pub async fn evidence_heads(
         &self,
         ws: Uuid,
         ids: &[Uuid],
         highest: Tlp,
+        include_rejected: bool,
     ) -> Result<Vec<EvidenceHead>, DomainError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -39,11 +41,13 @@ impl Store {
             .db
             .query(
                 "SELECT id, kind, title, source, tlp_rank, created_at FROM $ids \
-                 WHERE ws = $ws AND tlp_rank <= $highest ORDER BY created_at DESC, id",
+                 WHERE ws = $ws AND tlp_rank <= $highest AND (rejected != true OR $include_rejected) \
+                 ORDER BY created_at DESC, id",
             )
             .bind(("ids", ids))
             .bind(("ws", ws))
             .bind(("highest", i64::from(highest.rank())))
+            .bind(("include_rejected", include_rejected))
             .await
             .map_err(failed(READ))?;
         let rows: Vec<EvidenceHeadRow> = response.take(0).map_err(failed(READ))?;
@@ -61,10 +65,14 @@ impl Store {
     ) -> Result<Option<EvidenceRecord>, DomainError> {
         let mut response = self
             .db
-            .query("SELECT * FROM $id WHERE ws = $ws AND tlp_rank <= $highest")
+            .query(
+                "SELECT * FROM $id WHERE ws = $ws AND tlp_rank <= $highest \
+                 AND (rejected != true OR $include_rejected)",
+            )
             .bind(("id", record("evidence", id)))
             .bind(("ws", ws))
             .bind(("highest", i64::from(highest.rank())))
+            .bind(("include_rejected", include_rejected))
             .await
             .map_err(failed(READ))?;
         let found: Option<EvidenceRow> = response.take(0).map_err(failed(READ))?;

@@ -1,7 +1,11 @@
 //! Nodes, evidence, relationships and recall sessions: what is read of the graph, and the journal of its writes. Every
 //! query filters by workspace and marking.
 
+pub(super) mod change_log;
+pub(super) mod corrections;
 mod evidence;
+pub(super) mod evidence_status;
+pub(super) mod faces;
 pub(super) mod journal;
 pub(super) mod links;
 mod narrowing;
@@ -10,6 +14,7 @@ pub(super) mod nodes;
 pub(super) mod passages;
 pub(super) mod paths;
 pub(super) mod sessions;
+pub(super) mod told;
 mod turns;
 mod visibility;
 pub(super) mod write;

@@ -6,6 +6,7 @@ use uuid::Uuid;
 
 use super::sessions::Withholding;
 use crate::domain::error::DomainError;
+use crate::domain::graph::correction::NodeCorrection;
 use crate::domain::node::{KgNode, NodeStatus};
 use crate::domain::session::NodeMarking;
 use crate::domain::tlp::Tlp;
@@ -26,6 +27,8 @@ pub struct StoredNode {
     pub is_context: bool,
     /// When it was last changed here, as far as an export shows it.
     pub changed_at: Option<DateTime<Utc>>,
+    /// What was set by hand.
+    pub correction: Option<NodeCorrection>,
 }
 
 /// A node withheld from export because one of its markings is not defined.
@@ -76,6 +79,7 @@ impl StoredNode {
             changed_at: row.changed_at,
             is_context: row.context == Some(true),
             feeds: row.feeds.clone().unwrap_or_default(),
+            correction: row.correction()?,
             node: row.into_node(highest)?,
         })
     }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::visibility::{parameters, sees_both};
 use crate::domain::error::DomainError;
-use crate::domain::passage::{passage_of, written_in};
+use crate::domain::passage::{passage_of, readable_part, written_in};
 use crate::domain::stix::object;
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{PassageRow, key, record, tlp, unpack};
@@ -33,9 +33,11 @@ pub struct StoredEdge {
     pub relationship: String,
     /// 0 to 1.
     pub confidence: f64,
-    /// Whether one of its ends is a STIX object beside those that an ingest counts as nodes.
-    pub is_context: bool,
+    /// Its text; of a reference from a report, note, opinion or grouping to what these name, or from language content to
+    /// what that translates, the text of that object.
     pub text: Option<String>,
+    /// Whether the text is one about a node that an ingest counts.
+    pub is_about_node: bool,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -51,9 +53,14 @@ struct Row {
     raw: Option<Bytes>,
     proof: Option<String>,
     context: Option<bool>,
+    about: Option<String>,
 }
 
-const FIELDS: &str = "id, in, out, tlp_rank, relationship, confidence, raw, proof, context";
+/// A report, note, opinion or grouping is a passage about each node that it names (`object_refs`), and language content about
+/// that which it translates.
+const FIELDS: &str = "id, in, out, tlp_rank, relationship, confidence, raw, proof, context, \
+                      IF raw = NONE AND context = true AND relationship IN ['refers-to', 'translates'] AND out.context = NONE \
+                      THEN in.description ELSE NONE END AS about";
 
 impl Store {
     /// Those of these edges that are in force.
@@ -146,7 +153,12 @@ impl Row {
     fn into_edge(self) -> Result<StoredEdge, DomainError> {
         let text = match &self.raw {
             Some(raw) => object::text(&unpack(raw)?, "description").and_then(passage_of),
-            None => self.proof.as_deref().map(written_in).and_then(passage_of),
+            None => match &self.about {
+                // A translated name is the whole text.
+                Some(text) if self.relationship == "translates" => Some(readable_part(text).to_owned()),
+                Some(text) => passage_of(text),
+                None => self.proof.as_deref().map(written_in).and_then(passage_of),
+            },
         };
         Ok(StoredEdge {
             id: key(&self.id)?,
@@ -155,7 +167,7 @@ impl Row {
             tlp: tlp(self.tlp_rank)?,
             relationship: self.relationship,
             confidence: self.confidence,
-            is_context: self.context == Some(true),
+            is_about_node: self.context != Some(true) || self.about.is_some(),
             text,
         })
     }

@@ -1,13 +1,21 @@
 //! Writes to the graph: the only place that changes nodes, edges, evidence and passages of the hosted service.
 //!
-//! Rule: a write ends with its row of the journal (`journal.rs`), so that nothing changes without a number.
+//! Rules:
+//! - A write ends with its row of the journal (`journal.rs`), so that nothing changes without a number, and with its rows of
+//!   the list of changes (`change_log.rs`).
+//! - What was set by hand of a row stands over what is written to it (`domain/graph/correction.rs`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::change_log::NewChanges;
+use super::corrections::EdgeStatus;
+use super::faces::{StoredEdgeFace, StoredNodeFace, edge_change, node_change};
+use crate::domain::audit::AuditEntry;
+use crate::domain::change::{ChangeKind, GraphChange};
 #[cfg(doc)]
 use crate::domain::error::DomainError;
 use crate::store::connection::error::StoreError;
@@ -64,6 +72,7 @@ pub(in crate::store) struct GraphWrite<'a> {
     pub(in crate::store) ws: Uuid,
     rev: u64,
     rows: RowIds,
+    changes: NewChanges,
 }
 
 impl<'a> GraphWrite<'a> {
@@ -74,6 +83,7 @@ impl<'a> GraphWrite<'a> {
             ws,
             rev: after.saturating_add(1),
             rows: RowIds::default(),
+            changes: NewChanges::default(),
         }
     }
 
@@ -89,11 +99,44 @@ impl<'a> GraphWrite<'a> {
 
     pub(in crate::store) async fn insert_nodes(&mut self, rows: Vec<NodeRow>) -> Result<(), StoreError> {
         self.note_nodes(rows.iter().map(|row| &row.id))?;
+        for row in &rows {
+            let created = GraphChange::created(Some(key(&row.id)?), None);
+            self.changes.add_at(row.tlp_rank, created)?;
+        }
         self.tx.write("INSERT INTO node $rows RETURN NONE", rows).await
     }
 
-    pub(in crate::store) async fn replace_nodes(&mut self, rows: Vec<NodeRow>) -> Result<(), StoreError> {
+    /// Writes what sources state now of nodes; what was set by hand stands over it.
+    pub(in crate::store) async fn replace_nodes(&mut self, mut rows: Vec<NodeRow>) -> Result<(), StoreError> {
+        let ids = rows.iter().map(|row| row.id.clone()).collect();
+        let before = StoredNodeFace::find(self.tx, self.ws, ids).await?;
+        for row in &mut rows {
+            if let Some(stored) = before.get(&key(&row.id)?) {
+                row.rejected.clone_from(&stored.rejected);
+                row.corrected.clone_from(&stored.corrected);
+                row.lay_correction()?;
+            }
+        }
+        self.rewrite_nodes(rows, &before).await
+    }
+
+    /// Writes nodes as they are; `before` has what they were.
+    pub(super) async fn rewrite_nodes(
+        &mut self,
+        rows: Vec<NodeRow>,
+        before: &HashMap<Uuid, StoredNodeFace>,
+    ) -> Result<(), StoreError> {
         self.note_nodes(rows.iter().map(|row| &row.id))?;
+        for row in &rows {
+            let before = before.get(&key(&row.id)?);
+            if let Some((level, change)) = before
+                .map(|before| node_change(before, row))
+                .transpose()?
+                .flatten()
+            {
+                self.changes.add(level, change);
+            }
+        }
         self.tx
             .write(
                 "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
@@ -104,6 +147,10 @@ impl<'a> GraphWrite<'a> {
 
     pub(in crate::store) async fn raise_nodes(&mut self, rows: Vec<NodeRise>) -> Result<(), StoreError> {
         self.note_nodes(rows.iter().map(|row| &row.id))?;
+        for row in &rows {
+            self.changes
+                .add_at(row.tlp_rank, marked(&row.id, row.tlp_rank)?)?;
+        }
         self.tx
             .write(
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, evidence_tlp = $row.evidence_tlp, \
@@ -132,6 +179,10 @@ impl<'a> GraphWrite<'a> {
             .filter(|id| id.table.as_str() == "edge");
         let edges = edges.map(key).collect::<Result<Vec<Uuid>, _>>()?;
         self.rows.edges.extend(edges);
+        for row in rows.iter().filter(|row| row.id.table.as_str() == "edge") {
+            self.changes
+                .add_at(row.tlp_rank, marked(&row.id, row.tlp_rank)?)?;
+        }
         let query = match held {
             true => {
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, held_by = $row.held_by RETURN NONE }"
@@ -142,24 +193,51 @@ impl<'a> GraphWrite<'a> {
     }
 
     pub(in crate::store) async fn insert_edges(&mut self, rows: Vec<EdgeRow>) -> Result<(), StoreError> {
+        for row in &rows {
+            let created = GraphChange::created(None, Some(key(&row.id)?));
+            self.changes.add_at(row.tlp_rank, created)?;
+        }
+        self.put_edges(rows).await
+    }
+
+    /// Puts edges in the place of others, some of which may be new. An edge's ends can't be updated. What was set by hand of
+    /// an edge stands.
+    pub(in crate::store) async fn replace_edges(
+        &mut self,
+        replaced: Vec<RecordId>,
+        mut rows: Vec<EdgeRow>,
+    ) -> Result<(), StoreError> {
+        let before = StoredEdgeFace::find(self.tx, self.ws, replaced.clone()).await?;
+        for row in &mut rows {
+            let id = key(&row.id)?;
+            let Some(stored) = before.get(&id) else {
+                self.changes
+                    .add_at(row.tlp_rank, GraphChange::created(None, Some(id)))?;
+                continue;
+            };
+            row.corrected.clone_from(&stored.corrected);
+            row.lay_correction()?;
+            if let Some((level, change)) = edge_change(stored, row)? {
+                self.changes.add(level, change);
+            }
+        }
+        self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
+        self.put_edges(rows).await
+    }
+
+    async fn put_edges(&mut self, rows: Vec<EdgeRow>) -> Result<(), StoreError> {
         self.note_edges(rows.iter().map(|row| &row.id))?;
         self.tx
             .write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
             .await
     }
 
-    /// Puts edges in the place of others. An edge's ends can't be updated.
-    pub(in crate::store) async fn replace_edges(
-        &mut self,
-        replaced: Vec<RecordId>,
-        rows: Vec<EdgeRow>,
-    ) -> Result<(), StoreError> {
-        self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
-        self.insert_edges(rows).await
-    }
-
     pub(in crate::store) async fn raise_edges(&mut self, rows: Vec<EdgeRise>) -> Result<(), StoreError> {
         self.note_edges(rows.iter().map(|row| &row.id))?;
+        for row in &rows {
+            self.changes
+                .add_at(row.tlp_rank, marked(&row.id, row.tlp_rank)?)?;
+        }
         self.tx
             .write(
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, changed_at = $row.changed_at \
@@ -172,6 +250,13 @@ impl<'a> GraphWrite<'a> {
     /// Ends edges that are no longer stated.
     pub(in crate::store) async fn end_edges(&mut self, ids: Vec<RecordId>) -> Result<(), StoreError> {
         self.note_edges(ids.iter())?;
+        for (id, stored) in StoredEdgeFace::find(self.tx, self.ws, ids.clone()).await? {
+            if stored.active {
+                let mut change = GraphChange::created(None, Some(id));
+                change.kind = ChangeKind::Rejected;
+                self.changes.add_at(stored.tlp_rank, change)?;
+            }
+        }
         self.tx
             .write("UPDATE $rows SET active = false RETURN NONE", ids)
             .await
@@ -183,6 +268,32 @@ impl<'a> GraphWrite<'a> {
     ) -> Result<(), StoreError> {
         self.note_edges(rows.iter().map(|row| &row.id))?;
         self.tx.write("INSERT INTO passage $rows RETURN NONE", rows).await
+    }
+
+    /// Rejects or restores edges by hand.
+    pub(super) async fn set_edge_status(&mut self, rows: Vec<EdgeStatus>) -> Result<(), StoreError> {
+        self.note_edges(rows.iter().map(|row| &row.id))?;
+        let ids = rows.iter().map(|row| row.id.clone()).collect();
+        let before = StoredEdgeFace::find(self.tx, self.ws, ids).await?;
+        for row in &rows {
+            let id = key(&row.id)?;
+            let Some(stored) = before.get(&id).filter(|stored| stored.active != row.active) else {
+                continue;
+            };
+            let mut change = GraphChange::created(None, Some(id));
+            change.kind = match row.active {
+                true => ChangeKind::Restored,
+                false => ChangeKind::Rejected,
+            };
+            self.changes.add_at(stored.tlp_rank, change)?;
+        }
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id SET active = $row.active, corrected = $row.corrected, \
+                 changed_at = $row.changed_at RETURN NONE }",
+                rows,
+            )
+            .await
     }
 
     fn note_edges<'r>(&mut self, ids: impl Iterator<Item = &'r RecordId>) -> Result<(), StoreError> {
@@ -199,22 +310,37 @@ impl<'a> GraphWrite<'a> {
         Ok(())
     }
 
-    /// Ends the write with its row of the journal.
+    /// Ends the write with its rows of the journal and of the list of changes; its audit entry says who made it.
     ///
     /// # Errors
     /// [`DomainError::Overtaken`] when another process has taken its number.
-    pub(in crate::store) async fn end(self) -> Result<GraphWritten, StoreError> {
+    pub(in crate::store) async fn end(self, entry: &AuditEntry) -> Result<GraphWritten, StoreError> {
+        let number = self.rev();
         let Self {
             tx,
             ws,
             rev,
             mut rows,
+            changes,
         } = self;
         for ids in [&mut rows.nodes, &mut rows.edges] {
             let mut seen = HashSet::with_capacity(ids.len());
             ids.retain(|id| seen.insert(*id));
         }
         tx.note_writes(ws, rev, &rows.nodes, &rows.edges).await?;
+        changes.write(tx, ws, number, entry).await?;
         Ok(GraphWritten { rev, rows })
     }
+}
+
+/// A row that has another marking now.
+fn marked(row: &RecordId, rank: i64) -> Result<GraphChange, StoreError> {
+    let id = key(row)?;
+    let is_node = row.table.as_str() == "node";
+    let mut change = GraphChange::created(is_node.then_some(id), (!is_node).then_some(id));
+    change.kind = ChangeKind::Changed;
+    change
+        .after
+        .insert("tlp".into(), crate::store::rows::tlp(rank)?.as_str().into());
+    Ok(change)
 }

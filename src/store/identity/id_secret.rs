@@ -5,6 +5,7 @@ use std::sync::Arc;
 use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
+use crate::domain::cursor_seal::CursorSeal;
 use crate::domain::ids::{IdSecret, WorkspaceIds};
 use crate::store::Store;
 use crate::store::connection::database::Database;
@@ -29,6 +30,11 @@ impl Store {
     /// What the ids of rows are made with.
     pub fn id_secret(&self) -> Arc<IdSecret> {
         Arc::clone(&self.id_secret)
+    }
+
+    /// What seals the positions in a list of a workspace.
+    pub fn cursor_seal(&self, ws: Uuid, list: &str) -> CursorSeal {
+        self.id_secret.seal(list, ws)
     }
 
     /// The ids of the rows of a workspace.

@@ -49,6 +49,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
         29,
         include_str!("../../../schemas/0029_observable_versions.surql"),
     ),
+    (31, include_str!("../../../schemas/0031_changes.surql")),
 ];
 
 /// Before this migration the audit log is moved.

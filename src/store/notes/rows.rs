@@ -155,6 +155,7 @@ impl NoteRowBuilder {
             changed_at: None,
             beside: None,
             context: None,
+            corrected: None,
             created_at: relation.created_at,
         }
     }

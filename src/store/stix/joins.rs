@@ -35,10 +35,12 @@ impl Ingest<'_> {
         default_tlp: Tlp,
         writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
-        let level = node.tlp;
+        let correction = known.correction()?;
+        let level = correction.map_or(node.tlp, |correction| correction.level(node.tlp));
         let query = "SELECT * FROM $ids WHERE ws = $ws";
         let found: Vec<NodeRow> = self.tx.find(self.ws, query, vec![known.id.clone()]).await?;
-        let old = found.into_iter().next().ok_or(DomainError::NotFound("node"))?;
+        let mut old = found.into_iter().next().ok_or(DomainError::NotFound("node"))?;
+        old.lift_correction()?;
         let (mut row, source) = self.version(node, known.key()?, level, default_tlp, writes)?;
         row.evidence.clone_from(&old.evidence);
         row.evidence_tlp.clone_from(&old.evidence_tlp);
@@ -93,6 +95,7 @@ impl Ingest<'_> {
             tlp_rank: old.tlp_rank,
             raw: Some(pack_text(said.raw.text().as_bytes())),
             node: None,
+            rejected: None,
             created_at: self.rows.now,
         })
     }

@@ -9,11 +9,14 @@ use uuid::Uuid;
 use super::super::rows::{key, tlp};
 use super::Ingest;
 use super::targets::{Beside, Rows, Target, VersionRow};
+use crate::domain::error::DomainError;
+use crate::domain::graph::correction::NodeCorrection;
 use crate::domain::graph::merge::NewVersion;
 use crate::domain::ids::WorkspaceIds;
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
+use crate::store::graph::faces::correction_of;
 
 /// A stored node.
 #[derive(Debug, SurrealValue)]
@@ -29,6 +32,7 @@ pub(super) struct ExistingNode {
     pub(super) feeds: Option<Vec<Uuid>>,
     pub(super) changed_at: Option<DateTime<Utc>>,
     pub(super) context: Option<bool>,
+    pub(super) corrected: Option<String>,
 }
 
 /// A stored relationship.
@@ -42,6 +46,13 @@ pub(super) struct ExistingEdge {
     pub(super) held_by: Option<Vec<String>>,
     pub(super) feeds: Option<Vec<Uuid>>,
     pub(super) changed_at: Option<DateTime<Utc>>,
+}
+
+impl ExistingNode {
+    /// What was set by hand.
+    pub(super) fn correction(&self) -> Result<Option<NodeCorrection>, DomainError> {
+        correction_of(self.corrected.as_deref())
+    }
 }
 
 /// A stored end of a relationship.
@@ -62,7 +73,7 @@ pub(super) struct OriginalRow {
 impl VersionRow for ExistingNode {
     const TABLE: &'static str = "node";
     const QUERY: &'static str = "SELECT id, modified, evidence, evidence_tlp, stix_evidence, properties, tlp_rank, \
-                                 held_by, feeds, changed_at, context FROM $ids WHERE ws = $ws";
+                                 held_by, feeds, changed_at, context, corrected FROM $ids WHERE ws = $ws";
 
     fn id(&self) -> &RecordId {
         &self.id

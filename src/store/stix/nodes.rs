@@ -11,6 +11,7 @@ use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{ExistingNode, OriginalRow};
 use super::targets::Target;
 use super::{Ingest, OLD, stix_type};
+use crate::domain::graph::correction::NodeCorrection;
 use crate::domain::graph::later_than;
 use crate::domain::graph::merge::silent_version;
 use crate::domain::stix::ingest::StixNode;
@@ -86,7 +87,12 @@ impl Ingest<'_> {
                     if_silent,
                 } => {
                     note_repeated(node, &row, &mut writes);
+                    let correction = row.correction()?;
                     match row.stix_evidence {
+                        // An administrator has lowered what the source states.
+                        Some(_) if correction.is_some_and(|correction| correction.keeps_below(level)) => {
+                            self.skip_node(node, row, &mut writes);
+                        }
                         Some(original) if !if_silent || self.is_silent(original).await? => {
                             self.raise_node(node, row, (original, level), &mut writes)?;
                         }
@@ -169,12 +175,21 @@ impl Ingest<'_> {
         default_tlp: Tlp,
         writes: &mut NodeWrites<'_>,
     ) -> Result<(), StoreError> {
+        let correction = known.correction()?;
+        let level = correction
+            .as_ref()
+            .map_or(level, |correction| correction.level(level));
         let (mut row, source) = self.version(node, known.key()?, level, default_tlp, writes)?;
         row.context = known.context;
         if node.is_context() && !node.undated {
             self.superseded.push(known.id.clone());
         }
-        keep_additions(&mut row, known, &node.properties, self.rows.now)?;
+        let left = known.changed_at.max(row.modified);
+        keep_additions(&mut row, known, correction.as_ref(), self.rows.now)?;
+        if correction.is_some() {
+            // What leaves is not what the source says.
+            row.changed_at = Some(later_than(left, self.rows.now));
+        }
         row.link(source, level);
         writes.updated.push(row);
         Ok(())
@@ -260,7 +275,7 @@ pub(super) fn is_silent(originals: Vec<OriginalRow>) -> Result<bool, StoreError>
 fn keep_additions(
     row: &mut NodeRow,
     known: ExistingNode,
-    own: &str,
+    correction: Option<&NodeCorrection>,
     now: DateTime<Utc>,
 ) -> Result<(), StoreError> {
     row.evidence = known.evidence;
@@ -271,8 +286,11 @@ fn keep_additions(
     row.changed_at = left.map(|left| later_than(Some(left), now));
     // Additions were visible at the old marking, so they must not be exposed at a lower one.
     if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
-        let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
-        let mut properties: Map<String, Value> = serde_json::from_str(own).map_err(corrupt)?;
+        let mut old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
+        if let Some(stated) = correction.and_then(NodeCorrection::stated_aliases) {
+            old.insert("aliases".into(), stated.into());
+        }
+        let mut properties: Map<String, Value> = serde_json::from_str(&row.properties).map_err(corrupt)?;
         carry_over(&old, &mut properties);
         row.properties = Value::Object(properties).to_string();
     }

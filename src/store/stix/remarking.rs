@@ -133,7 +133,8 @@ impl<'a> Release<'a> {
             terms.insert(key(&row.held)?, of_row);
         }
         let rows: Vec<RecordId> = held.iter().map(|row| row.held.clone()).collect();
-        let (remarked, written) = self.remark_rows(&rows, &Cause::Definition(terms)).await?;
+        let cause = Cause::Definition(terms);
+        let (remarked, written) = self.remark_rows(&rows, &cause, &audit(0)).await?;
         let mut waiting = HashSet::new();
         for object in &remarked {
             if object.undefined.iter().any(|id| id == self.marking) {
@@ -158,7 +159,7 @@ impl<'a> Release<'a> {
         rows: &[RecordId],
         audit: &impl Fn(u64) -> AuditEntry,
     ) -> Result<RemarkedObjects, StoreError> {
-        let (remarked, written) = self.remark_rows(rows, &Cause::Rise).await?;
+        let (remarked, written) = self.remark_rows(rows, &Cause::Rise, &audit(0)).await?;
         let objects = remarked.len() as u64;
         if objects > 0 {
             self.tx.audit([&audit(objects)]).await?;
@@ -171,6 +172,7 @@ impl<'a> Release<'a> {
         &self,
         rows: &[RecordId],
         cause: &Cause,
+        entry: &AuditEntry,
     ) -> Result<(Vec<RemarkedObject>, GraphWritten), StoreError> {
         let mut graph = GraphWrite::begin(self.tx, self.ws, self.after);
         let mut objects = self.nodes(&mut graph, of_table(rows, "evidence"), cause).await?;
@@ -178,7 +180,7 @@ impl<'a> Release<'a> {
             objects.extend(self.others(&mut graph, of_table(rows, table), cause).await?);
         }
         self.note_levels(&objects).await?;
-        Ok((objects, graph.end().await?))
+        Ok((objects, graph.end(entry).await?))
     }
 
     /// Updates the markings of those that wait for further definitions, where they are recorded as waiting.
@@ -205,12 +207,23 @@ impl<'a> Release<'a> {
         cause: &Cause,
     ) -> Result<Vec<RemarkedObject>, StoreError> {
         let (levels, originals) = self.evidence(ids).await?;
-        let objects = self.read_anew(originals, cause).await?;
+        let mut objects = self.read_anew(originals, cause).await?;
         let mut changed = HashSet::new();
         for object in &objects {
             changed.extend(levels.get(&key(&object.row)?).map(|(node, _)| *node));
         }
         let mut nodes = self.nodes_of(changed).await?;
+        for object in &mut objects {
+            let evidence = key(&object.row)?;
+            let node = levels.get(&evidence).and_then(|(node, _)| nodes.get_mut(node));
+            let Some(node) = node.filter(|node| node.stix_evidence == Some(evidence)) else {
+                continue;
+            };
+            if let Some(correction) = node.correction()? {
+                object.tlp = correction.level(object.tlp);
+                node.lift_correction()?;
+            }
+        }
         let authors = match cause {
             Cause::Definition(_) => self.authors(&objects).await?,
             Cause::Rise => Authors::new(),

@@ -53,6 +53,7 @@ impl StixRows {
             tlp_rank: i64::from(level.rank()),
             raw: Some(Bytes::from(node.raw.clone())),
             node: beside,
+            rejected: None,
             created_at: self.now,
         }
     }
@@ -79,6 +80,8 @@ impl StixRows {
             feeds: self.feeds(),
             changed_at: None,
             context: node.is_context().then_some(true),
+            corrected: None,
+            rejected: None,
             rev: self.rev,
             ingested_at: self.now,
         }
@@ -111,6 +114,7 @@ impl StixRows {
             feeds: self.feeds(),
             changed_at: None,
             context: edge.is_context().then_some(true),
+            corrected: None,
             created_at: self.now,
         }
     }

@@ -171,7 +171,7 @@ impl Planner {
             modified: modified_of(raw).unwrap_or(self.defaults.now),
             node_type: row.node_type(raw),
             name,
-            description: row.text_of(raw).to_owned(),
+            description: row.text_of(raw).into_owned(),
             undated: modified_of(raw).is_none(),
             source: self.source_of(raw, checked.tlp),
             status: if inactive {

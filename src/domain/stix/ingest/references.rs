@@ -23,7 +23,8 @@ const OF_THE_OBJECT_ITSELF: [&str; 3] = ["created_by_ref", "object_marking_refs"
 const CONTENTS: &str = "x_mitre_contents";
 
 /// Names of the relationships, where the property's own would not be understood.
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 9] = [
+    ("object_ref", "translates"),
     ("object_refs", "refers-to"),
     ("sighting_of_ref", "sighting-of"),
     ("where_sighted_refs", "sighted-by"),

@@ -119,7 +119,7 @@ fn own_words_only(node: &mut NodeRow, object: &RemarkedObject, authors: &Authors
         if let Some(name) = StixRow::of(kind).and_then(|row| row.name_of(raw)) {
             node.name = name;
         }
-        node.description = StixRow::of(kind).map_or_else(String::new, |row| row.text_of(raw).to_owned());
+        node.description = StixRow::of(kind).map_or_else(String::new, |row| row.text_of(raw).into_owned());
         node.properties = Value::Object(properties::of_node(raw)).to_string();
         if let Some(percent) = raw.get("confidence").and_then(Value::as_f64) {
             node.confidence = percent / 100.0;
