@@ -54,6 +54,9 @@ include-path = [
     "/api/auth/password",                 # a wrong current password, or a new one that is the same
     "/api/auth/login",                    # credentials that fit several workspaces
     "/api/auth/oauth/{provider}/callback",  # neither a code nor an error
+    "/api/nodes/{id}/merge",              # a node of another type, the node itself, or one that is marked more strictly
+    "/api/nodes/{id}/distinct",           # the node itself
+    "/api/nodes/{id}/distinct/{other}",
     "/api/recall/search",                 # `since` after `until`
     "/api/recall/semantic",
     "/api/ingest/staging/{id}",           # a node that is not there, or of another type

@@ -32,6 +32,9 @@ pub struct GraphChange {
     pub node: Option<Uuid>,
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub edge: Option<Uuid>,
+    /// The node that stands for a merged one.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub into: Option<Uuid>,
     /// What it was before, of the fields that changed.
     #[serde(rename = "b", default, skip_serializing_if = "Map::is_empty")]
     pub before: Map<String, Value>,
@@ -71,8 +74,21 @@ impl GraphChange {
             kind: ChangeKind::Created,
             node,
             edge,
+            into: None,
             before: Map::new(),
             after: Map::new(),
+        }
+    }
+
+    /// A node that is merged into another one, or was.
+    pub fn merged(node: Uuid, into: Uuid, is_over: bool) -> Self {
+        Self {
+            kind: match is_over {
+                true => ChangeKind::Unmerged,
+                false => ChangeKind::Merged,
+            },
+            into: Some(into),
+            ..Self::created(Some(node), None)
         }
     }
 
@@ -181,6 +197,7 @@ impl Differences {
             kind,
             node: None,
             edge: None,
+            into: None,
             before: self.before,
             after: self.after,
         }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::confidence::Confidence;
-use super::node::{NodeType, wire_enum};
+use super::node::{NodeStatus, NodeType, wire_enum};
 use super::session::HasTlp;
 use super::stix::object;
 use super::tlp::Tlp;
@@ -103,6 +103,30 @@ pub struct NodeRelationship {
 impl HasTlp for NodeRelationship {
     fn tlp(&self) -> Tlp {
         self.tlp.max(self.node.tlp)
+    }
+}
+
+/// A node that is merged into another one.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub struct MergedNode {
+    pub id: Uuid,
+    #[schema(example = "Sofacy")]
+    pub name: String,
+    pub tlp: Tlp,
+    /// Always `merged`.
+    pub status: NodeStatus,
+    /// The node that it was merged into, which may be merged itself.
+    pub merged_into: Uuid,
+    pub merged_at: DateTime<Utc>,
+    /// Why, in the words of whoever merged it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "one group in two reports")]
+    pub reason: Option<String>,
+}
+
+impl HasTlp for MergedNode {
+    fn tlp(&self) -> Tlp {
+        self.tlp
     }
 }
 

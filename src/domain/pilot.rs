@@ -138,6 +138,12 @@ impl TryFrom<String> for Line {
     }
 }
 
+impl From<Line> for String {
+    fn from(line: Line) -> Self {
+        line.0
+    }
+}
+
 impl TryFrom<String> for ApplicantEmail {
     type Error = String;
 

@@ -378,6 +378,12 @@ impl WorkspaceIndex {
         self.table().ids_of(&CompiledFilter::of(filter))
     }
 
+    /// Whether the filter accepts a node by status and marking, whatever its type.
+    pub fn sees(&self, node: Uuid, filter: &Filter) -> bool {
+        let class = self.table().class(node);
+        class.is_some_and(|class| CompiledFilter::of(filter).end(class))
+    }
+
     /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -16,6 +16,7 @@ pub(super) mod schema;
 mod score_bounds;
 mod segment_counts;
 pub(super) mod segments;
+mod shared;
 mod term_weight;
 pub(super) mod top;
 mod union;

@@ -50,6 +50,7 @@ pub use graph::corrections::{CorrectedEdge, CorrectedNode, Corrector};
 pub use graph::evidence_status::CorrectedEvidence;
 pub use graph::journal::{Change, Changes};
 pub use graph::links::Link;
+pub use graph::merges::DistinctPair;
 pub use graph::neighbours::{NeighbourQuery, Neighbours, Page};
 pub use graph::nodes::{StoredNode, WithheldNode};
 pub use graph::passages::{StoredEdge, StoredPassage};

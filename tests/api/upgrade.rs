@@ -67,7 +67,8 @@ async fn assert_hosted(client: &Client, before: &Value) {
     }
     for (id, node) in before["nodes"].as_object().unwrap() {
         let mut now = client.get(&format!("/api/nodes/{id}")).await.expect(200).await;
-        // An earlier version knew no warninglists.
+        // An earlier version knew no merges and no warninglists.
+        assert_eq!(now.as_object_mut().unwrap().remove("merged"), Some(json!([])));
         now["node"]["properties"]
             .as_object_mut()
             .unwrap()

@@ -70,6 +70,12 @@ export const api = {
   },
   /** The best connected nodes, and the relationships among them. */
   graph: (options) => client.get("/api/graph", options),
+  /** `{into, reason?}`: the other node stands for this one from now on. */
+  mergeNode: (id, body, options) => client.post(`${at("/api/nodes", id)}/merge`, body, options),
+  unmergeNode: (id, options) => client.json("POST", `${at("/api/nodes", id)}/unmerge`, options),
+  /** `{node_type?, limit?, cursor?}`: pairs of nodes that are likely the same. */
+  duplicates: (query, options) => client.get("/api/nodes/duplicates", { query, ...options }),
+  markDistinct: (id, from, options) => client.post(`${at("/api/nodes", id)}/distinct`, { from }, options),
   evidence: (id, query, options) => client.get(at("/api/evidence", id), { query, ...options }),
 
   /** `{text, source_type?, session_id?, ingest_mode?, default_tlp?, default_confidence?}`. */

@@ -25,6 +25,8 @@ const views = [
   ["recall:write", later("feeds", "Feeds", async () => (await import("../views/feeds.js")).feeds(api))],
   ["recall:write", later("batch", "Feed batch", async () => (await import("../views/batch.js")).batch(api), "feeds")],
   ["recall:read", later("node", "Node", async () => (await import("../views/node.js")).node(api), "search")],
+  ["recall:write", later("duplicates", "Likely duplicates",
+    async () => (await import("../views/duplicates.js")).duplicates(api), "review")],
   ["audit:read", later("audit", "Audit log", async () => (await import("../views/audit.js")).audit(api))],
 ];
 

@@ -8,6 +8,7 @@ import { marked } from "../lib/marks.js";
 import { propertyName, sourceName, typeName } from "../lib/nouns.js";
 import { badge, button, facts, joined, tlp, when } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
+import { merges } from "./merges.js";
 
 /** Relationships per request. */
 const PAGE = 100;
@@ -32,7 +33,11 @@ export const node = (api) => ({
     try {
       const found = await api.node(id, query, { signal: at.signal });
       at.name(found.node.name);
-      const parts = [head(found.node, at), relationships(api, found, query, at), evidence(api, found, query, at)];
+      const reload = () => this.show(root, at);
+      const parts = [
+        head(found.node, at), relationships(api, found, query, at), evidence(api, found, query, at),
+        merges(api, found, at, reload),
+      ];
       fill(root, el("div.stack", {}, parts));
       root.querySelector("details[open]")?.scrollIntoView();
     } catch (error) {
@@ -50,7 +55,8 @@ function missing(id, withRejected) {
 }
 
 function head(node, at) {
-  const { aliases, fields, ...others } = node.properties;
+  // Whose aliases they are stands beside each.
+  const { aliases, aliases_from: from = {}, fields, ...others } = node.properties;
   const names = texts(aliases);
   const { confidence, ...ofStix } = fields ?? {};
   const ofObject = others.stix_type ? ofStix : { fields };
@@ -67,6 +73,8 @@ function head(node, at) {
       tlp(node.tlp), node.status !== "active" && badge(node.status, "bad")),
     el("h2", {}, node.name),
     names.length > 0 && cut(names, el("p.muted.pre"), (shown) => ["Also known as ", joined(shown)]),
+    Object.keys(from).length > 0 && el("details", {}, el("summary", {}, "Who says so"), el("ul.values", {},
+      Object.entries(from).map(([alias, sources]) => el("li", {}, el("bdi", {}, alias), ": ", joined(sources))))),
     node.description && el("div", {}, long(plain(node.description))),
     facts([
       ["Confidence", percent(node.confidence)],

@@ -88,6 +88,10 @@ pub struct ChangeEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub relationship: Option<NodeLink>,
+    /// The node into which a merged one went, or was taken out of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub into: Option<ChangedNode>,
     /// The user who made it; null for a feed that is committed by itself.
     #[schema(required)]
     pub by: Option<Uuid>,
@@ -208,7 +212,8 @@ impl GraphCore {
             return Ok(());
         }
         let store = &self.graph.store;
-        let nodes: Vec<Uuid> = read.iter().filter_map(|one| one.change.node).collect();
+        let of_nodes = read.iter().flat_map(|one| [one.change.node, one.change.into]);
+        let nodes: Vec<Uuid> = of_nodes.flatten().collect();
         let edges: Vec<Uuid> = read.iter().filter_map(|one| one.change.edge).collect();
         let nodes = store.nodes_of_changes(ws, &nodes, page.highest).await?;
         let edges = store.edges_of_changes(ws, &edges, page.highest).await?;
@@ -294,7 +299,10 @@ impl<'a> Told<'a> {
             change,
         } = read;
         let entry = match (change.node, change.edge) {
-            (Some(id), _) => self.entry_of_node(id, nodes.get(&id), (author, change)),
+            (Some(id), _) => {
+                let into = change.into.map(|into| (into, nodes.get(&into)));
+                self.entry_of_node((id, nodes.get(&id)), into, (author, change))
+            }
             (None, Some(id)) => self.entry_of_edge(id, edges.get(&id), (author, change)),
             (None, None) => None,
         };
@@ -314,8 +322,8 @@ impl<'a> Told<'a> {
     /// Of a node that the reader may not see any more only its end is told.
     fn entry_of_node(
         &self,
-        id: Uuid,
-        node: Option<&NodeOfChange>,
+        (id, node): (Uuid, Option<&NodeOfChange>),
+        into: Option<(Uuid, Option<&NodeOfChange>)>,
         (author, change): (ChangeAuthor, GraphChange),
     ) -> Option<ChangeEntry> {
         let is_shown = |node: &&NodeOfChange| node.status != NodeStatus::Rejected || self.sees_rejected;
@@ -329,17 +337,14 @@ impl<'a> Told<'a> {
             | ChangeKind::Merged
             | ChangeKind::Unmerged => false,
         };
-        if shown.is_none() && !is_end {
+        let into = into.map(|(id, node)| node.filter(is_shown).map(|node| changed_node(id, Some(node))));
+        if shown.is_none() && !is_end || into == Some(None) {
             return None;
         }
         let told = |fields: Map<String, Value>| (shown.is_some() && !fields.is_empty()).then_some(fields);
         Some(ChangeEntry {
-            node: Some(ChangedNode {
-                id,
-                name: shown.map(|node| node.name.clone()),
-                node_type: shown.map(|node| node.node_type),
-            }),
-            relationship: None,
+            node: Some(changed_node(id, shown)),
+            into: into.flatten(),
             source: shown.map(|node| node.source.clone()),
             before: told(change.before),
             after: told(change.after),
@@ -369,12 +374,21 @@ impl<'a> Told<'a> {
     }
 }
 
+fn changed_node(id: Uuid, shown: Option<&NodeOfChange>) -> ChangedNode {
+    ChangedNode {
+        id,
+        name: shown.map(|node| node.name.clone()),
+        node_type: shown.map(|node| node.node_type),
+    }
+}
+
 fn entry_by(author: ChangeAuthor, kind: ChangeKind) -> ChangeEntry {
     ChangeEntry {
         at: author.at,
         kind,
         node: None,
         relationship: None,
+        into: None,
         by: author.by,
         via: author.via,
         feed_source_id: author.feed,

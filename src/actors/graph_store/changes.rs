@@ -7,6 +7,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::documents;
+use super::merges::MergeCache;
 use crate::actors::indexed_store::{DocumentPage, Source};
 use crate::capacity::run_heavy;
 use crate::domain::error::DomainError;
@@ -19,6 +20,7 @@ const PAGE: usize = 2000;
 /// The nodes of a store, with what connects them.
 pub(in crate::actors) struct Nodes {
     pub(super) store: Arc<Store>,
+    pub(super) merges: MergeCache,
 }
 
 impl Source for Nodes {
@@ -33,6 +35,8 @@ impl Source for Nodes {
         let Some(last) = changes.last else {
             return Ok(None);
         };
+        // Another process may have written merges.
+        self.merges.forget(ws);
         let of_nodes = changes.nodes.iter().filter(|change| !known(change));
         let of_nodes: Vec<Uuid> = of_nodes.map(|change| change.id).collect();
         let of_edges = changes.edges.into_iter().filter(|change| !known(change));

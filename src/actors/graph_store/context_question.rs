@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use super::question::{NamedNodes, any_kind_of_node, find_named_nodes, names_of};
+use super::question::{NamedNodes, any_kind_of_node, names_of};
 use super::recall::Search;
 use super::tactics::Tactics;
 use super::walk::Walk;
@@ -186,7 +186,7 @@ impl GraphCore {
             })
             .collect();
         let texts = forms.iter().map(|(_, form)| form.clone()).collect();
-        let found = find_named_nodes(texts, &of_all, target).await?;
+        let found = self.find_named_nodes(texts, &of_all, target).await?;
         let mut of_candidate: Vec<Vec<Uuid>> = vec![Vec::new(); candidates.len()];
         for ((place, _), nodes) in forms.iter().zip(found) {
             // What is called exactly so is meant rather than what is called by another form.
@@ -233,6 +233,7 @@ impl GraphCore {
                 .map_err(index_error)
         })
         .await?;
+        let near = self.what_stands(ask, near).await?;
         let mut nodes = self.visible_nodes(ask, &near).await?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let mut best: Option<(f32, Uuid)> = None;

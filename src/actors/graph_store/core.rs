@@ -7,6 +7,7 @@ use futures_util::future::BoxFuture;
 use uuid::Uuid;
 
 use super::changes::Nodes;
+use super::merges::MergeCache;
 use crate::actors::audit_writer::AuditHandle;
 use crate::actors::indexed_store::{IndexedStore, StoreEnvironment, upkeep};
 use crate::actors::worker::ActorCore;
@@ -33,6 +34,7 @@ impl GraphCore {
     ) -> Self {
         let source = Nodes {
             store: Arc::clone(&store),
+            merges: MergeCache::default(),
         };
         Self {
             graph: IndexedStore::new(store, index, source, audit, environment),

@@ -6,13 +6,15 @@ use uuid::{Builder, Uuid, Version};
 
 use super::core::GraphCore;
 use super::correct::{entity_tag, shown_corrections};
+use super::merges::Group;
 use crate::actors::audit_writer::Append;
 use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
-use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship, StixId};
+use crate::domain::detail::{EvidenceHead, EvidenceRecord, MergedNode, NodeRelationship, StixId};
 use crate::domain::error::DomainError;
 use crate::domain::graph::correction::FieldCorrection;
+use crate::domain::graph::merging::unite;
 use crate::domain::node::KgNode;
 use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
@@ -55,6 +57,10 @@ pub struct NodeDetail {
     /// Newest first.
     pub evidence: Visible<EvidenceHead>,
     pub more_evidence: bool,
+    /// The nodes that are merged into it, directly or not.
+    pub merged: Visible<MergedNode>,
+    /// The node that was asked for, if it is one of these.
+    pub asked_for: Option<Uuid>,
 }
 
 impl Work for ReadNode {
@@ -81,31 +87,40 @@ impl Work for ReadNode {
             NodeName::Id(id) => core.node_by_id(ws, id, (highest, include_rejected)).await?,
             NodeName::Stix(id) => core.node_of_object(ws, &id, (highest, include_rejected)).await?,
         };
-        let corrections = stored.as_ref().map(shown_corrections).unwrap_or_default();
-        let nodes = stored.into_iter().map(|stored| stored.node).collect();
-        let found = Visible::filter(nodes, clearance).into_first();
+        let shown = (highest, include_rejected);
+        let stored = stored.ok_or(DomainError::NotFound("node"))?;
+        let own_corrections = shown_corrections(&stored);
+        let asked = stored.node;
+        let Group {
+            node: found,
+            members,
+            merges,
+        } = core.group_of(ws, asked.clone(), shown).await?;
+        let found = Visible::filter(vec![found], clearance).into_first();
         let mut found = found.ok_or(DomainError::NotFound("node"))?;
         let entity_tag = entity_tag(&found);
+        let corrections = match found.id == asked.id {
+            true => own_corrections,
+            false => {
+                let stands = core.node_by_id(ws, found.id, shown).await?;
+                stands.as_ref().map(shown_corrections).unwrap_or_default()
+            }
+        };
+        let linked: Vec<&[Uuid]> = std::iter::once(&found)
+            .chain(&members)
+            .map(|node| node.linked_evidence_ids.as_slice())
+            .collect();
+        let (evidence, more_evidence) = core.newest_evidence(ws, &linked, shown).await?;
+        unite(&mut found, &members);
         core.warninglists.current().mark(&mut found);
         let node = found.id;
-        let (relationships, more_relationships) = core
-            .graph
-            .store
-            .relationships_of(ws, node, (highest, include_rejected), page)
+        let mut group = vec![node];
+        group.extend(members.iter().map(|member| member.id));
+        let (mut relationships, more_relationships) =
+            core.graph.store.relationships_of(ws, &group, shown, page).await?;
+        core.let_ends_stand(ws, &merges, &mut relationships, shown)
             .await?;
-        // Linked in order of arrival, so the last are the newest.
-        let linked = &found.linked_evidence_ids;
-        let older = linked.len().saturating_sub(MAX_EVIDENCE);
-        let evidence = core
-            .graph
-            .store
-            .evidence_heads(
-                ws,
-                linked.get(older..).unwrap_or_default(),
-                highest,
-                include_rejected,
-            )
-            .await?;
+        let merged = members.iter().filter_map(|member| merges.told(member));
         let entry = AuditEntry::by(&by, "node.read", "node", Outcome::Success, clock::now())
             .on(node)
             .with("tlp", found.tlp.as_str())
@@ -118,13 +133,41 @@ impl Work for ReadNode {
             relationships: Visible::filter(relationships, clearance),
             more_relationships,
             evidence: Visible::filter(evidence, clearance),
-            more_evidence: older > 0,
+            more_evidence,
+            merged: Visible::filter(merged.collect(), clearance),
+            asked_for: (asked.id != node).then_some(asked.id),
         })
     }
 }
 
 impl GraphCore {
-    async fn node_by_id(
+    /// The newest of these evidence records, each list of which is in order of arrival, and whether there are more.
+    async fn newest_evidence(
+        &self,
+        ws: Uuid,
+        linked: &[&[Uuid]],
+        (highest, include_rejected): (Tlp, bool),
+    ) -> Result<(Vec<EvidenceHead>, bool), DomainError> {
+        let mut more = false;
+        let mut ids: Vec<Uuid> = Vec::new();
+        for linked in linked {
+            let older = linked.len().saturating_sub(MAX_EVIDENCE);
+            more |= older > 0;
+            ids.extend(linked.get(older..).unwrap_or_default());
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        let mut heads = self
+            .graph
+            .store
+            .evidence_heads(ws, &ids, highest, include_rejected)
+            .await?;
+        more |= heads.len() > MAX_EVIDENCE;
+        heads.truncate(MAX_EVIDENCE);
+        Ok((heads, more))
+    }
+
+    pub(super) async fn node_by_id(
         &self,
         ws: Uuid,
         node: Uuid,

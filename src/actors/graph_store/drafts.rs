@@ -9,6 +9,7 @@ use super::core::{GraphCore, NODES_PER_PAGE};
 use super::corrections::{Compared, compare_versions};
 use super::ingest::BULK;
 use super::matching::{Matches, equivalent_types, find_matches, known_names, strings};
+use super::merges::SeenMerges;
 use crate::actors::indexed_store::WorkspaceState;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
@@ -98,10 +99,11 @@ impl Work for FindDuplicates {
         let target = core.graph.index_of(ws).await?;
         let highest = by.workspace.clearance().highest();
         let index = Arc::clone(&core.graph.index);
+        let merges = core.merges_seen(ws, (highest, false)).await?;
         let found = blocking(move || {
             entities
                 .iter()
-                .map(|entity| candidates(&index, &target, entity, highest))
+                .map(|entity| candidates(&index, (&target, &merges), entity, highest))
                 .collect::<Result<Vec<_>, _>>()
         })
         .await?;
@@ -208,7 +210,9 @@ impl GraphCore {
             nodes,
             ..Drafts::default()
         });
-        let found = find_matches(&self.graph.store, (ws, target), &drafts, highest).await?;
+        let merges = self.merges_seen(ws, (highest, false)).await?;
+        let seen = (highest, &merges);
+        let found = find_matches(&self.graph.store, (ws, target), &drafts, seen).await?;
         let known = found.merges.into_iter();
         Ok(known
             .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
@@ -249,7 +253,9 @@ impl GraphCore {
                 let store = &self.graph.store;
                 let now_compared = compare_versions(store, (ws, &target), &drafts, highest).await?;
                 let drafts = now_compared.drafts.as_ref().unwrap_or(&drafts);
-                let now_found = find_matches(store, (ws, &target), drafts, highest).await?;
+                let merges = self.merges_seen(ws, (highest, false)).await?;
+                let seen = (highest, &merges);
+                let now_found = find_matches(store, (ws, &target), drafts, seen).await?;
                 let write = DraftsWrite {
                     ws,
                     drafts,
@@ -278,7 +284,7 @@ impl GraphCore {
         Ok(DraftsOutcome {
             result: done.result,
             ids: done.ids,
-            warnings: found.warnings(),
+            warnings: found.disputes.warnings(),
             outdated: compared.outdated,
         })
     }
@@ -322,7 +328,7 @@ type Candidate = (Uuid, MatchKind, f32);
 
 fn candidates(
     index: &SearchIndex,
-    target: &WorkspaceIndex,
+    (target, merges): (&WorkspaceIndex, &SeenMerges),
     entity: &ExtractedEntity,
     highest: Tlp,
 ) -> Result<Vec<Candidate>, DomainError> {
@@ -344,21 +350,27 @@ fn candidates(
             KeyKind::Name => (MatchKind::Name, 0.95),
             KeyKind::Alias => (MatchKind::Alias, 0.9),
         };
-        match found.iter_mut().find(|(id, ..)| *id == hit.node_id) {
-            Some(known) if known.1 > matched => *known = (hit.node_id, matched, score),
+        let stands = merges.standing(hit.node_id);
+        match found.iter_mut().find(|(id, ..)| *id == stands) {
+            Some(known) if known.1 > matched => *known = (stands, matched, score),
             Some(_) => {}
-            None => found.push((hit.node_id, matched, score)),
+            None => found.push((stands, matched, score)),
         }
     }
     // Indicators that look alike are still different indicators.
     if entity.node_type != NodeType::Ioc {
         for hit in find_similar_in_meaning(index, target, entity, &filter)? {
-            if !found.iter().any(|(id, ..)| *id == hit.node_id) {
-                found.push((hit.node_id, MatchKind::Semantic, hit.score));
+            let stands = merges.standing(hit.node_id);
+            if !found.iter().any(|(id, ..)| *id == stands) {
+                found.push((stands, MatchKind::Semantic, hit.score));
             }
         }
     }
     found.sort_by(|a, b| a.1.cmp(&b.1).then(b.2.total_cmp(&a.2)));
+    // What is not the same as the node that fits best is none of this name.
+    if let Some((best, ..)) = found.first().copied() {
+        found.retain(|(id, ..)| *id == best || !merges.are_distinct(best, *id));
+    }
     found.truncate(CANDIDATES);
     Ok(found)
 }

@@ -9,6 +9,8 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::export_gate::{Gate, SortedObjects};
+use super::export_merges::MergedObjects;
+use super::merges::SeenMerges;
 use crate::actors::audit_writer::Append;
 use crate::actors::job::{blocking, spawn_read};
 use crate::actors::worker::{Access, Work};
@@ -50,7 +52,7 @@ pub struct ExportBundle {
 }
 
 /// What may be exported of relationships and supporting objects.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct ExportLimits {
     /// The strictest marking.
     pub(super) highest: Tlp,
@@ -58,6 +60,8 @@ pub(super) struct ExportLimits {
     pub(super) blocked: Vec<Uuid>,
     /// Whether what is revoked or deprecated leaves, too.
     pub(super) include_rejected: bool,
+    /// Which nodes leave as others.
+    pub(super) merges: SeenMerges,
 }
 
 /// The objects of an export, or why there is none.
@@ -196,6 +200,8 @@ impl GraphCore {
     ) -> Result<ExportContents, DomainError> {
         let ws = workspace.id;
         let highest = workspace.clearance().highest();
+        let merges = self.merges_seen(ws, (highest, include_rejected)).await?;
+        let ids = &*merges.with_members(&merges.all_standing(ids.iter().copied()));
         // Without the grant no RED object is exported, be it a result, a relationship or an author.
         let leaving = if workspace.red_export_grant {
             highest
@@ -207,6 +213,7 @@ impl GraphCore {
             highest: leaving,
             blocked: blocked.iter().map(|feed| feed.id).collect(),
             include_rejected,
+            merges,
         };
         let edges = self.edges_among(ws, ids.to_vec(), may_leave.clone());
         let nodes = self
@@ -258,7 +265,7 @@ impl GraphCore {
         let objects = self
             .node_objects((ws, may_leave.highest), order, nodes.leaving, &author_id)
             .await?;
-        let sorted = gate.sort(objects).await?;
+        let mut sorted = gate.sort(objects).await?;
         if sorted.red && !workspace.red_export_grant {
             return Ok(ExportContents::Refused(Refusal::red()));
         }
@@ -267,7 +274,10 @@ impl GraphCore {
             return Ok(ExportContents::AllHeld(held));
         }
         let mut parts = ExportParts::default();
-        let stix_ids = standing_objects(sorted.leaving, &standing, &mut parts);
+        let merges = &may_leave.merges;
+        let mut merged = MergedObjects::take_from(&mut sorted.leaving, merges);
+        let mut stix_ids = standing_objects(sorted.leaving, &standing, &mut parts);
+        merged.add_ids(&mut stix_ids);
         let edges = edges.await?;
         let leaves = |end: &Uuid| stix_ids.contains_key(end);
         let held_edges = edges
@@ -276,10 +286,18 @@ impl GraphCore {
             .filter(|(source, target)| leaves(source) && leaves(target));
         let held = held + held_edges.count() as u64;
         let leaving = edges.leaving.into_iter();
-        let leaving = leaving.filter_map(|edge| Some(((), relationship(edge, &stix_ids, &author_id)?)));
+        let leaving = leaving.filter_map(|edge| {
+            let ends = [edge.source, edge.target];
+            let mut object = relationship(edge, &stix_ids, &author_id)?;
+            merged.rename_in(&mut object.raw);
+            let changed = ends.iter().filter_map(|end| merges.changed_at(*end)).max();
+            object.changed_at = object.changed_at.max(changed);
+            Some(((), object))
+        });
         let sorted = gate.sort(leaving.collect()).await?;
         let held = held + sorted.held;
         parts.relationships.extend(one_per_id(sorted.into_objects()));
+        merged.rename_in_all(&mut parts);
         if parts.missing_refs().contains(&author_id) {
             parts.supporting.push(ExportObject {
                 raw: author,
@@ -290,7 +308,7 @@ impl GraphCore {
         }
         let held = held
             + self
-                .add_supporting(&mut gate, ws, (&mut parts, order), may_leave)
+                .add_supporting(&mut gate, ws, (&mut parts, order, &mut merged), may_leave)
                 .await?;
         let held = held + parts.drop_without_references();
         Ok(ExportContents::Parts(Box::new(parts), held))
@@ -432,6 +450,10 @@ fn forbidden_by(feeds: &[&BlockedFeed]) -> String {
 /// exported.
 fn relationship(edge: EdgeRecord, stix_ids: &HashMap<Uuid, String>, author: &str) -> Option<ExportObject> {
     let (source, target) = (stix_ids.get(&edge.source)?, stix_ids.get(&edge.target)?);
+    // Between nodes that are one by now there is nothing to tell.
+    if source == target && edge.source != edge.target {
+        return None;
+    }
     let raw = match edge.raw {
         Some(raw) => raw,
         None => synthesize::relationship_of(

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::core::GraphCore;
 use super::export::{ExportLimits, one_per_id, standing_objects};
 use super::export_gate::Gate;
+use super::export_merges::MergedObjects;
 use crate::actors::indexed_store::index_error;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
@@ -30,7 +31,7 @@ impl GraphCore {
         &self,
         gate: &mut Gate<'_>,
         ws: Uuid,
-        (parts, session): (&mut ExportParts, &[Uuid]),
+        (parts, session, merged): (&mut ExportParts, &[Uuid], &mut MergedObjects),
         may_leave: &ExportLimits,
     ) -> Result<u64, DomainError> {
         // What of the session does not leave is counted already.
@@ -64,7 +65,7 @@ impl GraphCore {
                 parts.supporting.extend(definitions);
                 found = self.relationships_named(ws, &relationships, may_leave).await?;
                 let (objects, withheld) = self
-                    .referenced_objects(ws, &others, &mut nodes, may_leave)
+                    .referenced_objects(ws, (&others, merged), &mut nodes, may_leave)
                     .await?;
                 found.extend(objects);
                 held += withheld;
@@ -74,6 +75,7 @@ impl GraphCore {
                 .await?;
             held += sorted.held;
             parts.supporting.extend(sorted.into_objects());
+            merged.rename_in_all(parts);
             if parts.supporting.len() >= MAX_SUPPORTING {
                 break;
             }
@@ -85,11 +87,13 @@ impl GraphCore {
     async fn referenced_objects(
         &self,
         ws: Uuid,
-        stix_ids: &[String],
+        (stix_ids, merged): (&[String], &mut MergedObjects),
         nodes: &mut HashSet<Uuid>,
         may_leave: &ExportLimits,
     ) -> Result<(Vec<ExportObject>, u64), DomainError> {
-        let (mut found, held) = self.referenced_nodes(ws, stix_ids, nodes, may_leave).await?;
+        let (mut found, held) = self
+            .referenced_nodes(ws, (stix_ids, merged), nodes, may_leave)
+            .await?;
         let known: HashSet<&str> = found
             .iter()
             .filter_map(|found| object::text(&found.raw, "id"))
@@ -111,12 +115,14 @@ impl GraphCore {
     async fn referenced_nodes(
         &self,
         ws: Uuid,
-        stix_ids: &[String],
+        (stix_ids, merged): (&[String], &mut MergedObjects),
         known: &mut HashSet<Uuid>,
         may_leave: &ExportLimits,
     ) -> Result<(Vec<ExportObject>, u64), DomainError> {
         let mut nodes = self.nodes_of_objects(ws, stix_ids.to_vec(), may_leave).await?;
         nodes.retain(|node| !known.contains(node));
+        let merges = &may_leave.merges;
+        nodes = merges.with_members(&merges.all_standing(nodes));
         if nodes.is_empty() {
             return Ok((Vec::new(), 0));
         }
@@ -132,9 +138,10 @@ impl GraphCore {
         let standing = standing_versions(store.ids_of(ws), nodes.leaving.iter().map(|stored| &stored.node));
         let order: Vec<Uuid> = nodes.leaving.iter().map(|stored| stored.node.id).collect();
         known.extend(order.iter().copied());
-        let objects = self
+        let mut objects = self
             .node_objects((ws, may_leave.highest), &order, nodes.leaving, "")
             .await?;
+        merged.extend(MergedObjects::take_from(&mut objects, merges));
         let mut parts = ExportParts::default();
         standing_objects(objects, &standing, &mut parts);
         Ok((parts.nodes, held as u64))

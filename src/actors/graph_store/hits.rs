@@ -1,7 +1,9 @@
 //! Loads the nodes that a search found.
 //!
-//! Rule: an answer has that version of a STIX object which stands for it among all that the caller may see, whichever of
-//! them the search found (`domain/stix/versions.rs`).
+//! Rules:
+//! - An answer has that version of a STIX object which stands for it among all that the caller may see, whichever of them the
+//!   search found (`domain/stix/versions.rs`).
+//! - A node that is merged leaves its place to the one that it is merged into (`domain/graph/merging.rs`).
 
 use std::collections::{HashMap, HashSet};
 
@@ -31,7 +33,8 @@ pub(super) struct LoadedHits {
 #[derive(Default)]
 pub(super) struct StandingNodes {
     pub(super) nodes: HashMap<Uuid, KgNode>,
-    /// The version that stands for its object, by those of the object's other versions.
+    /// The version that stands for its object, by those of the object's other versions, and the node that stands for those
+    /// merged into it.
     pub(super) standing: HashMap<Uuid, Uuid>,
 }
 
@@ -91,7 +94,9 @@ impl GraphCore {
     ) -> Result<StandingNodes, DomainError> {
         let (ws, highest) = (workspace.id, workspace.clearance().highest());
         let store = &self.graph.store;
-        let stored = store.nodes_by_id(ws, ids, highest, include_rejected).await?;
+        let merges = self.merges_seen(ws, (highest, include_rejected)).await?;
+        let wanted = merges.with_standing(ids);
+        let stored = store.nodes_by_id(ws, &wanted, highest, include_rejected).await?;
         let mut nodes: HashMap<Uuid, KgNode> = stored
             .into_iter()
             .map(|stored| (stored.node.id, stored.node))
@@ -101,7 +106,11 @@ impl GraphCore {
         let is_shown = |node: &KgNode| include_rejected || node.status != NodeStatus::Rejected;
         let others = others.into_iter().filter(is_shown);
         nodes.extend(others.map(|node| (node.id, node)));
-        Ok(StandingNodes { nodes, standing })
+        let mut found = StandingNodes { nodes, standing };
+        if !merges.is_empty() {
+            self.let_merged_stand(ws, &merges, &mut found).await?;
+        }
+        Ok(found)
     }
 
     /// The versions of these STIX objects that a caller of this workspace may see besides these nodes, rejected ones

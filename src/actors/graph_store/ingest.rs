@@ -64,8 +64,8 @@ pub struct IngestStix {
 pub struct IngestOutcome {
     pub result: IngestResult,
     pub skipped: SkipReport,
-    /// One warning for each object that says another level than its markings, and for each that was ingested but is
-    /// withheld from export.
+    /// One warning for each object that says another level than its markings, for each that was ingested but is withheld
+    /// from export, and for each whose name several nodes carry.
     pub warnings: Vec<String>,
     /// Earlier objects that were re-marked because this bundle defines one of their markings.
     pub remarked: u64,
@@ -139,7 +139,10 @@ impl GraphCore {
         let state = self.graph.state(ws);
         let (plan, now) = (Arc::new(plan), clock::now());
         let ids = self.graph.store.ids_of(ws);
-        origin.joins = find_joins(&self.graph.store, (ws, &index), &plan, highest).await?;
+        let merges = self.merges_seen(ws, (highest, false)).await?;
+        let seen = (highest, &merges);
+        let mut found = find_joins(&self.graph.store, (ws, &index), &plan, seen).await?;
+        origin.joins = std::mem::take(&mut found.joins);
         let joined: Vec<Uuid> = origin.joins.values().copied().collect();
         let mut known = find_known((ws, ids), Arc::clone(&index), Arc::clone(&plan)).await?;
         known.extend(joined);
@@ -155,7 +158,10 @@ impl GraphCore {
                 }
                 // Any of its rows may have been written by the other process.
                 origin.known = None;
-                origin.joins = find_joins(&self.graph.store, (ws, &index), &plan, highest).await?;
+                let merges = self.merges_seen(ws, (highest, false)).await?;
+                let seen = (highest, &merges);
+                found = find_joins(&self.graph.store, (ws, &index), &plan, seen).await?;
+                origin.joins = std::mem::take(&mut found.joins);
             };
             turn.record(done.written.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
@@ -184,6 +190,7 @@ impl GraphCore {
                 .chain(silent.into_warnings())
                 .chain(held.into_warnings())
                 .chain(left_out.into_warnings())
+                .chain(found.disputes.warnings())
                 .collect(),
             remarked: self.index_remarked(ws, &state, remarked).await?,
             waiting,

@@ -6,13 +6,15 @@
 //! - Only nodes that the sender may see count, and only those that are marked no lower than the object: who sees the node
 //!   must still see it.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::matching::{equivalent_types, known_names, strings};
+use super::matching::{Disputes, equivalent_types, known_names, strings};
+use super::merges::SeenMerges;
 use crate::actors::indexed_store::index_error;
 use crate::capacity::run_heavy;
 use crate::domain::error::DomainError;
@@ -40,6 +42,15 @@ struct FoundNodes {
     by_id: Vec<(String, Vec<Uuid>)>,
     /// Nodes that carry a key of an object, by its position.
     by_key: HashMap<usize, Vec<(Uuid, KeyKind)>>,
+    /// Those that carry its name, as name or alias.
+    by_name: HashMap<usize, Vec<Uuid>>,
+}
+
+/// What the objects of a bundle turn out to be.
+#[derive(Default)]
+pub(super) struct FoundJoins {
+    pub(super) joins: Joins,
+    pub(super) disputes: Disputes,
 }
 
 /// Finds the nodes that objects turned out to be, earlier or now.
@@ -47,10 +58,13 @@ pub(super) async fn find_joins(
     store: &Arc<Store>,
     (ws, index): (Uuid, &Arc<WorkspaceIndex>),
     plan: &Arc<StixPlan>,
-    highest: Tlp,
-) -> Result<Joins, DomainError> {
+    (highest, merges): (Tlp, &SeenMerges),
+) -> Result<FoundJoins, DomainError> {
     let ids = store.ids_of(ws);
-    let mut joins = Joins::new();
+    let FoundJoins {
+        mut joins,
+        mut disputes,
+    } = FoundJoins::default();
     for first in (0..plan.nodes.len().max(1)).step_by(PIECE) {
         let (target, plan_) = (Arc::clone(index), Arc::clone(plan));
         let found = run_heavy(Some(ws), move || look_up(ids, &target, &plan_, first, highest)).await?;
@@ -65,9 +79,37 @@ pub(super) async fn find_joins(
         let nodes: HashMap<Uuid, StoredNode> =
             nodes.into_iter().map(|stored| (stored.node.id, stored)).collect();
         joins.extend(earlier_joins(ids, &found, &nodes));
-        add_new(&mut joins, ids, (plan, &found, &nodes), highest);
+        add_new(&mut joins, ids, (plan, &found, &nodes), (highest, merges));
+        add_disputes(&mut disputes, plan, &found, (&nodes, merges));
     }
-    Ok(joins)
+    Ok(FoundJoins { joins, disputes })
+}
+
+/// Adds the names of objects that several nodes carry.
+fn add_disputes(
+    disputes: &mut Disputes,
+    plan: &StixPlan,
+    found: &FoundNodes,
+    (nodes, merges): (&HashMap<Uuid, StoredNode>, &SeenMerges),
+) {
+    for (place, carriers) in &found.by_name {
+        let Some(object) = plan.nodes.get(*place) else {
+            continue;
+        };
+        let types = equivalent_types(object.node_type);
+        let node_of = |id: &Uuid| nodes.get(id).map(|stored| &stored.node);
+        let of_type = |id: &&Uuid| node_of(id).is_some_and(|node| types.contains(&node.node_type));
+        let carriers = merges.all_standing(carriers.iter().filter(of_type).copied());
+        // Objects of one name are each their own; an alias is that of one thing.
+        let names: Vec<&str> = carriers
+            .iter()
+            .filter_map(|id| Some(node_of(id)?.name.as_str()))
+            .collect();
+        let is_alias = names.iter().any(|name| !name.eq_ignore_ascii_case(&object.name));
+        if names.len() > 1 && is_alias {
+            disputes.add(&object.name, names.into_iter().map(str::to_owned).collect());
+        }
+    }
 }
 
 fn look_up(
@@ -112,7 +154,12 @@ fn look_up(
         .lookup(&texts, &Filter::up_to(highest))
         .map_err(index_error)?
     {
-        if let Some((place, _)) = keys.get(hit.key) {
+        if let Some((place, key)) = keys.get(hit.key) {
+            let object = plan.nodes.get(*place);
+            let is_name = object.is_some_and(|node| node.node_type != NodeType::Ioc && node.name == *key);
+            if is_name && hit.kind != KeyKind::Identifier {
+                found.by_name.entry(*place).or_default().push(hit.node_id);
+            }
             found
                 .by_key
                 .entry(*place)
@@ -185,14 +232,14 @@ fn add_new(
     joins: &mut Joins,
     ids: WorkspaceIds,
     (plan, found, nodes): (&StixPlan, &FoundNodes, &HashMap<Uuid, StoredNode>),
-    highest: Tlp,
+    seen: (Tlp, &SeenMerges),
 ) {
     let mut wanted: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
     for (place, hits) in &found.by_key {
         let Some(object) = plan.nodes.get(*place) else {
             continue;
         };
-        if let Some(row) = node_of(object, hits, nodes, highest) {
+        if let Some(row) = node_of(object, hits, nodes, seen) {
             wanted.entry(row).or_default().push(ids.node(&object.stix_id));
         }
     }
@@ -208,7 +255,7 @@ fn node_of(
     object: &StixNode,
     hits: &[(Uuid, KeyKind)],
     nodes: &HashMap<Uuid, StoredNode>,
-    highest: Tlp,
+    (highest, merges): (Tlp, &SeenMerges),
 ) -> Option<Uuid> {
     let types = equivalent_types(object.node_type);
     let mut carriers: Vec<(Uuid, KeyKind)> = Vec::new();
@@ -236,6 +283,14 @@ fn node_of(
                 .map(|stored| value_identities(&stored.node.properties));
             !is_stix(id) && known.is_some_and(|known| !known.is_disjoint(&wanted))
         });
+    }
+    // Of nodes that are merged into one, the one that has the name as its own is meant.
+    if carriers.len() > 1 && merges.all_standing(carriers.iter().map(|(id, _)| *id)).len() == 1 {
+        let named = carriers
+            .iter()
+            .copied()
+            .max_by_key(|(id, kind)| (*kind, Reverse(*id)));
+        carriers = named.into_iter().collect();
     }
     let [(id, kind)] = carriers.as_slice() else {
         return None;

@@ -1,6 +1,6 @@
 //! The names of stored nodes that stand in a text.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -68,11 +68,21 @@ impl Work for FindKnownNames {
                 things.extend(thing.map(|thing| (stored.node.id, thing)));
             }
         }
+        let merges = core.merges_seen(ws, (highest, false)).await?;
         let mut known = KnownNames::default();
+        // Of nodes that are merged, the one is meant that has the phrase as its own name.
+        let mut meant: BTreeMap<(&str, Uuid), (bool, &Arc<KnownThing>)> = BTreeMap::new();
         for (phrase, id) in &found {
-            if let Some(thing) = things.get(id) {
-                known.add(phrase, thing);
+            let Some(thing) = things.get(id) else { continue };
+            let is_own = thing.name.eq_ignore_ascii_case(phrase);
+            let group = (phrase.as_str(), merges.standing(*id));
+            let best = meant.entry(group).or_insert((is_own, thing));
+            if is_own && !best.0 {
+                *best = (is_own, thing);
             }
+        }
+        for ((phrase, _), (_, thing)) in meant {
+            known.add(phrase, thing);
         }
         Ok(known)
     }

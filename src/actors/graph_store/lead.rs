@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use super::question::{find_names, kind_of_node, names_of};
+use super::question::{kind_of_node, names_of};
 use super::recall::{EXACT, Search};
 use super::why::GraphAnswer;
 use crate::clock;
@@ -75,7 +75,7 @@ impl GraphCore {
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<Vec<Named>, DomainError> {
-        let named = find_names(&ask.question, ask, target).await?;
+        let named = self.find_names(&ask.question, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
         let visible = self.visible_nodes(ask, &ids).await?;
         let mut found: Vec<Named> = named
@@ -116,8 +116,9 @@ impl GraphCore {
             narrowing: &ask.filter.narrowing,
             best: NEAR,
         };
-        let near = self.graph.store.neighbours(ask.ws, &own, wanted).await?;
-        let mut ids: Vec<Uuid> = found.hits.iter().map(|hit| hit.node_id).collect();
+        let near = self.neighbours(ask, &own, wanted).await?;
+        let ids = found.hits.iter().map(|hit| hit.node_id).collect();
+        let mut ids = self.what_stands(ask, ids).await?;
         let near: HashSet<Uuid> = near.best.into_iter().collect();
         let others: Vec<Uuid> = near.iter().filter(|id| !ids.contains(id)).copied().collect();
         ids.extend(others);

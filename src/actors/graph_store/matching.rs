@@ -3,15 +3,17 @@
 //! Rules:
 //! - Only nodes that the writer may see count, not even for a draft that is hidden from its writer.
 //! - A name is matched by type. An identifier is stronger than a name. A name that several nodes carry, as name or alias, is
-//!   in dispute: the draft becomes a node of its own, and the answer names the others.
+//!   in dispute, unless they are merged: the draft becomes a node of its own, and the answer names the others.
 //! - A value is matched with the indicators whose pattern has it, in normal form, unless it has a node of its own. The
 //!   indicator must be as open as the draft: who may see the value must still see it.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::merges::SeenMerges;
 use crate::actors::indexed_store::index_error;
 use crate::capacity::run_heavy;
 use crate::domain::draft::{Drafts, NodeDraft};
@@ -36,16 +38,25 @@ const MAX_NAMED: usize = 10;
 pub(super) struct Matches {
     /// The stored nodes that drafts denote, by position.
     pub(super) merges: HashMap<usize, Uuid>,
-    /// Names in dispute, with the names of the nodes that carry them.
-    disputes: BTreeMap<String, Vec<String>>,
+    pub(super) disputes: Disputes,
 }
 
-impl Matches {
-    /// A sentence about each name in dispute.
+/// Names in dispute, with the names of the nodes that carry them.
+#[derive(Debug, Default)]
+pub(super) struct Disputes(BTreeMap<String, Vec<String>>);
+
+impl Disputes {
+    /// Adds a name that nodes with these names carry.
+    pub(super) fn add(&mut self, name: &str, mut nodes: Vec<String>) {
+        nodes.sort_unstable();
+        self.0.insert(name.to_owned(), nodes);
+    }
+
+    /// A sentence about each.
     pub(super) fn warnings(&self) -> Vec<String> {
-        let shown = self.disputes.iter().take(MAX_DISPUTES);
+        let shown = self.0.iter().take(MAX_DISPUTES);
         let mut warnings: Vec<String> = shown.map(|(name, nodes)| warning_of(name, nodes)).collect();
-        let left = self.disputes.len().saturating_sub(MAX_DISPUTES);
+        let left = self.0.len().saturating_sub(MAX_DISPUTES);
         if left > 0 {
             warnings.push(format!(
                 "{left} more names are carried by several nodes each, and stand for themselves"
@@ -83,17 +94,17 @@ pub(super) async fn find_matches(
     store: &Arc<Store>,
     (ws, target): (Uuid, &Arc<WorkspaceIndex>),
     drafts: &Arc<Drafts>,
-    highest: Tlp,
+    (highest, merges): (Tlp, &SeenMerges),
 ) -> Result<Matches, DomainError> {
     let mut matches = Matches::default();
     for first in (0..drafts.nodes.len()).step_by(DRAFTS_PER_PIECE) {
         let place = (Arc::clone(store), ws, Arc::clone(target));
-        let piece = Arc::clone(drafts);
+        let (piece, merged) = (Arc::clone(drafts), merges.clone());
         let found = run_heavy(Some(ws), move || {
             let (store, ws, target) = place;
             let own_ids = |identity: &str| store.ids_of_identity(ws, identity);
             let piece = piece.nodes.iter().enumerate().skip(first);
-            find_keys(&target, piece.take(DRAFTS_PER_PIECE), highest, own_ids)
+            find_keys((&target, &merged), piece.take(DRAFTS_PER_PIECE), highest, own_ids)
         });
         matches.add(store, ws, (drafts, found.await?), highest).await?;
     }
@@ -120,9 +131,8 @@ impl Matches {
                 continue;
             };
             let name_of = |id: &Uuid| nodes.get(id).map(|stored| stored.node.name.clone());
-            let mut names: Vec<String> = ids.iter().filter_map(name_of).collect();
-            names.sort_unstable();
-            self.disputes.insert(draft.name.clone(), names);
+            self.disputes
+                .add(&draft.name, ids.iter().filter_map(name_of).collect());
         }
         let identities: HashMap<Uuid, HashSet<String>> = nodes
             .values()
@@ -148,7 +158,7 @@ impl Matches {
 }
 
 fn find_keys<'d>(
-    target: &WorkspaceIndex,
+    (target, merges): (&WorkspaceIndex, &SeenMerges),
     drafts: impl Iterator<Item = (usize, &'d NodeDraft)>,
     highest: Tlp,
     own_ids: impl Fn(&str) -> [Uuid; 2],
@@ -156,7 +166,7 @@ fn find_keys<'d>(
     let mut found = FoundKeys::default();
     for (place, draft) in drafts {
         if draft.merge_by_name {
-            match node_of_name(target, draft, highest, &own_ids)? {
+            match node_of_name((target, merges), draft, highest, &own_ids)? {
                 NamedNode::Known(id) => found.merges.push((place, id)),
                 NamedNode::Disputed(ids) => found.disputes.push((place, ids)),
                 NamedNode::New => {}
@@ -189,7 +199,7 @@ enum NamedNode {
 
 /// The node of the same type that carries the draft's name or external id, as far as the writer may see it.
 fn node_of_name(
-    target: &WorkspaceIndex,
+    (target, merges): (&WorkspaceIndex, &SeenMerges),
     draft: &NodeDraft,
     highest: Tlp,
     own_ids: impl Fn(&str) -> [Uuid; 2],
@@ -225,9 +235,25 @@ fn node_of_name(
         // It stands for itself already.
         several => match several.iter().find(|id| own.contains(id)) {
             Some(own) => NamedNode::Known(*own),
-            None => NamedNode::Disputed(carriers),
+            None => match one_thing(merges, &found) {
+                Some(named) => NamedNode::Known(named),
+                None => NamedNode::Disputed(merges.all_standing(carriers)),
+            },
         },
     })
+}
+
+/// The one of these nodes that is named, if all of them are merged into one: the one that has the name as its own rather than as
+/// an alias, since what is written to it stays with it.
+fn one_thing(merges: &SeenMerges, found: &[KeyHit]) -> Option<Uuid> {
+    let standing = merges.all_standing(found.iter().map(|hit| hit.node_id));
+    let [stands] = standing.as_slice() else {
+        return None;
+    };
+    let named = found
+        .iter()
+        .max_by_key(|hit| (hit.kind, hit.node_id == *stands, Reverse(hit.node_id)));
+    named.map(|hit| hit.node_id)
 }
 
 /// Those of the nodes found that are as open as the draft, if there are any: those who see it see them too.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
+use super::merges::SeenMerges;
 use crate::actors::audit_writer::Append;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Work};
@@ -60,18 +61,24 @@ impl Work for ReadOverview {
         let store = &core.graph.store;
         let index = core.graph.index_of(ws).await?;
         let all = Filter::up_to(clearance.highest());
-        let (best, links) = blocking(move || Ok(best_connected(&index, &all, limit))).await?;
+        let merges = core.merges_seen(ws, shown).await?;
+        let (seen, merges) = (merges.clone(), merges);
+        let (best, links) = blocking(move || Ok(best_connected(&index, (&all, &seen), limit))).await?;
         let stored = store.nodes_by_id(ws, &best, shown.0, shown.1).await?;
         let mut stored: HashMap<Uuid, KgNode> = stored
             .into_iter()
             .map(|stored| (stored.node.id, stored.node))
             .collect();
         let mut nodes: Vec<KgNode> = best.iter().filter_map(|id| stored.remove(id)).collect();
+        core.unite_merged(ws, shown, &mut nodes).await?;
         let warninglists = core.warninglists.current();
         for node in &mut nodes {
             warninglists.mark(node);
         }
-        let relationships = store.node_links(ws, &links, shown).await?;
+        let mut relationships = store.node_links(ws, &links, shown).await?;
+        for link in &mut relationships {
+            (link.source, link.target) = (merges.standing(link.source), merges.standing(link.target));
+        }
         let nodes = Visible::filter(nodes, clearance);
         let entry = AuditEntry::by(&by, "graph.read", "graph", Outcome::Success, clock::now())
             .with("nodes", nodes.rows().len() as u64);
@@ -82,14 +89,22 @@ impl Work for ReadOverview {
 
 /// The best connected of the nodes that the filter accepts, and the relationships among them; none if there are too many to
 /// compare.
-fn best_connected(index: &WorkspaceIndex, seen: &Filter, limit: usize) -> (Vec<Uuid>, Vec<Uuid>) {
+fn best_connected(
+    index: &WorkspaceIndex,
+    (seen, merges): (&Filter, &SeenMerges),
+    limit: usize,
+) -> (Vec<Uuid>, Vec<Uuid>) {
     let of_types = |types: &[NodeType]| Filter {
         node_types: Some(types.to_vec()),
         ..seen.clone()
     };
     let mut filters = TYPES.into_iter().map(of_types);
     let few = filters.find(|filter| index.count(filter) <= AMONG);
-    let mut nodes = few.map(|filter| index.nodes(&filter)).unwrap_or_default();
+    let nodes = few.map(|filter| index.nodes(&filter)).unwrap_or_default();
+    let mut nodes = match merges.is_empty() {
+        true => nodes,
+        false => merges.all_standing(nodes),
+    };
     let codes: Vec<u8> = (0..=u8::MAX).collect();
     let along = StepFilter {
         codes: &codes,
@@ -99,8 +114,10 @@ fn best_connected(index: &WorkspaceIndex, seen: &Filter, limit: usize) -> (Vec<U
     // By id first, so that equals come in the same order each time.
     nodes.sort_unstable();
     let mut degrees = vec![0u64; nodes.len()];
-    index.steps(&nodes, along, |step| {
-        if let Some(degree) = degrees.get_mut(step.from) {
+    let (places, group) = merges.groups(nodes.iter().copied());
+    index.steps(&group, along, |step| {
+        let place = places.get(step.from).copied();
+        if let Some(degree) = place.and_then(|place| degrees.get_mut(place)) {
             *degree += 1;
         }
     });
@@ -109,8 +126,12 @@ fn best_connected(index: &WorkspaceIndex, seen: &Filter, limit: usize) -> (Vec<U
     let best: Vec<Uuid> = ranked.into_iter().take(limit).map(|(_, id)| id).collect();
     let among: HashSet<Uuid> = best.iter().copied().collect();
     let mut links = Vec::new();
-    index.steps(&best, along, |step| {
-        if step.outgoing && among.contains(&step.node) {
+    let (places, group) = merges.groups(best.iter().copied());
+    index.steps(&group, along, |step| {
+        let far = merges.standing(step.node);
+        let near = places.get(step.from).and_then(|place| best.get(*place));
+        let is_within = near == Some(&far) && group.get(step.from) != Some(&step.node);
+        if step.outgoing && among.contains(&far) && !is_within {
             links.push(step.relationship);
         }
     });

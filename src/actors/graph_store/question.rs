@@ -175,7 +175,7 @@ impl GraphCore {
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<GraphReading, DomainError> {
-        let mut named = find_names(reading, ask, target).await?;
+        let mut named = self.find_names(reading, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
         let mut nodes = self.visible_nodes(ask, &ids).await?;
         if nodes.is_empty() {
@@ -233,7 +233,9 @@ impl GraphCore {
             filter: ask.filter.clone().of_all(),
             ..ask.clone()
         };
-        let found = find_named_nodes(meant.names.clone(), &of_all, target).await?;
+        let found = self
+            .find_named_nodes(meant.names.clone(), &of_all, target)
+            .await?;
         let ids: Vec<Uuid> = found.iter().flatten().copied().collect();
         let nodes = self.visible_nodes(ask, &ids).await?;
         let mut names: Vec<NameAsked> = Vec::new();
@@ -286,15 +288,22 @@ impl GraphCore {
         ask: &Search,
         ids: &[Uuid],
     ) -> Result<HashMap<Uuid, KgNode>, DomainError> {
-        let stored = self
-            .graph
-            .store
-            .nodes_by_id(ask.ws, ids, ask.filter.highest_tlp, ask.filter.include_rejected)
-            .await?;
-        Ok(stored
+        let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
+        let store = &self.graph.store;
+        let stored = store.nodes_by_id(ask.ws, ids, shown.0, shown.1).await?;
+        let mut nodes: HashMap<Uuid, KgNode> = stored
             .into_iter()
             .map(|stored| (stored.node.id, stored.node))
-            .collect())
+            .collect();
+        self.unite_merged(ask.ws, shown, nodes.values_mut()).await?;
+        Ok(nodes)
+    }
+
+    /// What stands for these nodes.
+    pub(super) async fn what_stands(&self, ask: &Search, ids: Vec<Uuid>) -> Result<Vec<Uuid>, DomainError> {
+        let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
+        let merges = self.merges_seen(ask.ws, shown).await?;
+        Ok(merges.all_standing(ids))
     }
 
     /// The node that the question means but does not name in full: "credential dumping" is OS Credential Dumping.
@@ -322,6 +331,7 @@ impl GraphCore {
                 .map_err(index_error)
         })
         .await?;
+        let near = self.what_stands(ask, near).await?;
         let mut nodes = self.visible_nodes(ask, &near).await?;
         let subject: Vec<&str> = subject.iter().map(String::as_str).collect();
         let mut best: Option<(f32, Uuid)> = None;
@@ -369,33 +379,58 @@ impl GraphCore {
         if nodes.is_empty() {
             return Ok(Default::default());
         }
-        let found = found.into_iter().filter(|id| nodes.contains_key(id)).collect();
+        let found = found.into_iter().filter(|id| nodes.contains_key(id));
+        let found = self.what_stands(ask, found.collect()).await?;
+        let nodes = self.visible_nodes(ask, &found).await?;
         Ok((vec![(description.words.clone(), found)], nodes))
     }
-}
 
-/// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
-pub(super) async fn find_names(
-    reading: &Question,
-    ask: &Search,
-    target: &Arc<WorkspaceIndex>,
-) -> Result<NamedNodes, DomainError> {
-    let candidates = reading.candidates();
-    let texts = candidates.iter().map(|candidate| candidate.text.to_owned());
-    let found = find_named_nodes(texts.collect(), ask, target).await?;
-    let mut named: NamedNodes = Vec::new();
-    for (NameCandidate { words, .. }, nodes) in candidates.into_iter().zip(found) {
-        let overlaps =
-            |(other, _): &(Range<usize>, Vec<Uuid>)| other.start < words.end && words.start < other.end;
-        if !nodes.is_empty() && !named.iter().any(overlaps) {
-            named.push((words, nodes));
+    /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
+    pub(super) async fn find_names(
+        &self,
+        reading: &Question,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<NamedNodes, DomainError> {
+        let candidates = reading.candidates();
+        let texts = candidates.iter().map(|candidate| candidate.text.to_owned());
+        let found = self.find_named_nodes(texts.collect(), ask, target).await?;
+        let mut named: NamedNodes = Vec::new();
+        for (NameCandidate { words, .. }, nodes) in candidates.into_iter().zip(found) {
+            let overlaps =
+                |(other, _): &(Range<usize>, Vec<Uuid>)| other.start < words.end && words.start < other.end;
+            if !nodes.is_empty() && !named.iter().any(overlaps) {
+                named.push((words, nodes));
+            }
         }
+        Ok(named)
     }
-    Ok(named)
+
+    /// For each text the nodes with this name, alias or identifier, or another name of the same thing; what is merged is
+    /// the node that stands for it.
+    pub(super) async fn find_named_nodes(
+        &self,
+        texts: Vec<String>,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<Vec<Vec<Uuid>>, DomainError> {
+        let found = carriers_of(texts, ask, target).await?;
+        let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
+        let merges = self.merges_seen(ask.ws, shown).await?;
+        if merges.is_empty() {
+            return Ok(found);
+        }
+        let standing = |nodes: Vec<Uuid>| {
+            let mut standing = merges.all_standing(nodes);
+            standing.sort_unstable();
+            standing
+        };
+        Ok(found.into_iter().map(standing).collect())
+    }
 }
 
 /// For each text the nodes with this name, alias or identifier, or another name of the same thing.
-pub(super) async fn find_named_nodes(
+async fn carriers_of(
     texts: Vec<String>,
     ask: &Search,
     target: &Arc<WorkspaceIndex>,

@@ -288,13 +288,43 @@ impl GraphCore {
             narrowing: &ask.filter.narrowing,
             best: ask.limit,
         };
-        let near = self.graph.store.neighbours(ask.ws, &named, wanted).await?;
+        let near = self.neighbours(&ask, &named, wanted).await?;
         let (filter, limit) = (ask.filter.clone(), ask.limit);
         graph.nodes = blocking(move || rank_neighbours(&target, near, &words, filter, limit)).await?;
         if ask.explain {
             graph.paths = self.paths_between(&ask, &named, &graph.nodes).await?;
         }
         Ok(ask.rank_results(direct, Vec::new(), graph))
+    }
+}
+
+impl GraphCore {
+    /// The neighbours of these nodes and of those merged into them; what is merged is the node that stands for it.
+    pub(super) async fn neighbours(
+        &self,
+        ask: &Search,
+        nodes: &[Uuid],
+        wanted: NeighbourQuery<'_>,
+    ) -> Result<Neighbours, DomainError> {
+        let shown = (wanted.highest, wanted.include_rejected);
+        let merges = self.merges_seen(ask.ws, shown).await?;
+        let store = &self.graph.store;
+        if merges.is_empty() {
+            return store.neighbours(ask.ws, nodes, wanted).await;
+        }
+        let own = merges.all_standing(nodes.iter().copied());
+        let found = store
+            .neighbours(ask.ws, &merges.with_members(&own), wanted)
+            .await?;
+        let others = |found: Vec<Uuid>| {
+            let mut standing = merges.all_standing(found);
+            standing.retain(|node| !own.contains(node));
+            standing
+        };
+        Ok(Neighbours {
+            best: others(found.best),
+            all: others(found.all),
+        })
     }
 }
 

@@ -1,6 +1,6 @@
 //! Recall sessions, read back and listed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -10,6 +10,7 @@ use crate::actors::worker::{Access, Work};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::session::{NodeMarking, RecallSession, Visible};
+use crate::domain::tlp::Tlp;
 use crate::store::{Page, SessionRecord};
 
 /// Reads a recall session.
@@ -75,11 +76,21 @@ async fn markings(
     nodes: &[Uuid],
 ) -> Result<Visible<NodeMarking>, DomainError> {
     let clearance = by.workspace.clearance();
-    let rows = core
-        .graph
-        .store
-        .node_markings(by.workspace.id, nodes, clearance.highest())
+    let (ws, highest) = (by.workspace.id, clearance.highest());
+    let merges = core.merges_seen(ws, (highest, false)).await?;
+    let store = &core.graph.store;
+    let mut rows = store
+        .node_markings(ws, &merges.with_members(nodes), highest)
         .await?;
+    if !merges.is_empty() {
+        // A node is marked as strictly as what is merged into it.
+        let level: HashMap<Uuid, Tlp> = rows.iter().map(|row| (row.id, row.tlp)).collect();
+        for row in &mut rows {
+            let members = merges.members(row.id);
+            let members = members.iter().filter_map(|member| level.get(member));
+            row.tlp = members.copied().fold(row.tlp, Tlp::max);
+        }
+    }
     Ok(Visible::filter(rows, clearance))
 }
 

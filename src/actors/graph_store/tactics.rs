@@ -109,6 +109,11 @@ impl GraphCore {
         let store = &self.graph.store;
         let techniques = store.nodes_of_type(ask.ws, shown, (&types, &all), (false, READ));
         let context = store.nodes_of_type(ask.ws, shown, (&types, &all), (true, READ));
-        Ok(Tactics::of(&techniques.await?, &context.await?))
+        let (mut techniques, mut context) = (techniques.await?, context.await?);
+        let merges = self.merges_seen(ask.ws, shown).await?;
+        for node in techniques.iter_mut().chain(&mut context) {
+            node.id = merges.standing(node.id);
+        }
+        Ok(Tactics::of(&techniques, &context))
     }
 }

@@ -1,6 +1,7 @@
 //! Several processes on one database, each with its own index.
 
 mod indexing;
+mod merges;
 mod processes;
 mod redistribution;
 

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::core::GraphCore;
+use super::merges::SeenMerges;
 use super::recall::Search;
 use super::tactics::{OF_TACTIC, Tactics};
 use super::why::GraphAnswer;
@@ -38,6 +39,7 @@ struct IndexGraph {
     /// What the caller may see, and what it asks of the answers.
     filter: Filter,
     tactics: Arc<Tactics>,
+    merges: SeenMerges,
 }
 
 /// The kinds of observables, by the hashes of their STIX types.
@@ -77,7 +79,7 @@ impl Graph for IndexGraph {
             .flat_map(|from| to.kinds.iter().map(|to| (*from, *to)));
         let names = pairs.flat_map(|(from, far)| to.relationships_from(from, far));
         let codes: Vec<u8> = names.map(relationship_code).collect();
-        let nodes: Vec<Uuid> = from.iter().map(|start| start.thing).collect();
+        let (places, nodes) = self.merges.groups(from.iter().map(|start| start.thing));
         self.tactics.visit(from, to, &mut visit);
         let is_about_context = near.iter().chain(&to.kinds).any(|kind| kind.is_context());
         let filter = match is_about_context {
@@ -93,8 +95,13 @@ impl Graph for IndexGraph {
             most,
         };
         self.index.steps(&nodes, along, |step| {
-            if let Some(kind) = kind_of_step(&step, to) {
-                visit(step.from, edge_of(&step, kind));
+            let kind = kind_of_step(&step, to);
+            if let Some((kind, place)) = kind.zip(places.get(step.from)) {
+                let edge = Edge {
+                    to: self.merges.standing(step.node),
+                    ..edge_of(&step, kind)
+                };
+                visit(*place, edge);
             }
         });
     }
@@ -158,6 +165,7 @@ impl GraphCore {
             index: Arc::clone(target),
             filter: ask.filter.clone(),
             tactics,
+            merges: self.merges_seen(ask.ws, shown).await?,
         });
         loop {
             let graph = Arc::clone(&graph);
@@ -201,6 +209,7 @@ impl GraphCore {
         let nodes = store
             .nodes_of_type(ask.ws, shown, wanted, (is_context, LISTED))
             .await?;
+        let merges = self.merges_seen(ask.ws, shown).await?;
         let of_period = |node: NodeOfType| {
             let stix_type = node.stix.kind.as_deref();
             let kind = match is_context {
@@ -208,7 +217,7 @@ impl GraphCore {
                 false => Kind::of(node.node_type, stix_type),
             }?;
             let is_timely = is_in(&period_for_kind(kind, period), &node.stix, kind) == Some(true);
-            is_timely.then_some((node.id, kind, node.confidence))
+            is_timely.then_some((merges.standing(node.id), kind, node.confidence))
         };
         walk.reach(nodes.into_iter().filter_map(of_period));
         Ok(())
@@ -235,9 +244,10 @@ impl GraphCore {
             .store
             .nodes_of_type(ask.ws, shown, wanted, (false, LISTED))
             .await?;
+        let merges = self.merges_seen(ask.ws, shown).await?;
         let thing = |node: NodeOfType| {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref())?;
-            Some((node.id, kind, node.confidence))
+            Some((merges.standing(node.id), kind, node.confidence))
         };
         walk.reach(nodes.into_iter().filter_map(thing));
         Ok(walk)

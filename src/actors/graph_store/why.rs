@@ -280,13 +280,18 @@ impl GraphCore {
             self.visible_nodes(ask, named).await?,
             self.visible_nodes(ask, found).await?,
         );
-        let from: Vec<Uuid> = named.keys().copied().collect();
-        let to: Vec<Uuid> = nodes.keys().copied().collect();
-        let links = self
+        let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
+        let merges = self.merges_seen(ask.ws, shown).await?;
+        let from: Vec<Uuid> = merges.with_members(&named.keys().copied().collect::<Vec<_>>());
+        let to: Vec<Uuid> = merges.with_members(&nodes.keys().copied().collect::<Vec<_>>());
+        let mut links = self
             .graph
             .store
             .links(ask.ws, ask.filter.highest_tlp, &from, &to)
             .await?;
+        for link in &mut links {
+            (link.from, link.to) = (merges.standing(link.from), merges.standing(link.to));
+        }
         let mut best: HashMap<Uuid, Link> = HashMap::new();
         for link in links {
             let is_better = |known: &Link| {

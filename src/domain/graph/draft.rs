@@ -14,6 +14,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::alias_sources::{ALIASES_FROM, aliases_of, note_sources};
 use super::attributes::{ENTRIES, unite_entries};
 use super::later_than;
 use super::record::{RecordHead, WHOLE, evidence_of_rejected};
@@ -116,7 +117,7 @@ impl MergedNode {
             source_type: draft.source_type.into(),
             tlp: draft.tlp,
             confidence: draft.confidence,
-            properties: draft.properties.text().to_owned(),
+            properties: properties_of(draft),
             evidence,
             is_stix: false,
             status: NodeStatus::Active,
@@ -328,7 +329,7 @@ impl MergedNode {
         content.source_type = draft.source_type.into();
         content.tlp = draft.tlp;
         content.confidence = draft.confidence;
-        content.properties = draft.properties.text().to_owned();
+        content.properties = properties_of(draft);
         // To those who see it from now on, the node begins with this draft.
         content.changed_at = None;
         content.ingested_at = now;
@@ -398,8 +399,16 @@ impl MergedNode {
             Some(properties) => properties,
             none => none.insert(serde_json::from_str(&self.content.properties).map_err(damaged)?),
         };
-        for (key, value) in draft.properties.map() {
+        let stated = draft.properties.map();
+        let own = self.content.source.clone();
+        let names = renamed.then_some(draft.name.as_str()).into_iter();
+        for alias in names.chain(aliases_of(&stated)) {
+            // Who states an alias is in no export, and no news of the node.
+            self.is_changed |= note_sources(properties, &own, alias, [draft.source.as_str()]);
+        }
+        for (key, value) in stated {
             match (properties.get_mut(&key), value) {
+                _ if key == ALIASES_FROM => {}
                 (Some(_), Value::Array(more)) if key == ENTRIES => {
                     let before = comment_of(properties);
                     changed |= unite_entries(properties, more);
@@ -433,6 +442,17 @@ impl MergedNode {
         }
         Ok(changed)
     }
+}
+
+/// What a draft says. Who states an alias is for the graph to say.
+fn properties_of(draft: &NodeDraft) -> String {
+    let said = draft.properties.text();
+    if !said.contains(ALIASES_FROM) {
+        return said.to_owned();
+    }
+    let mut said = draft.properties.map();
+    said.remove(ALIASES_FROM);
+    Value::Object(said).to_string()
 }
 
 fn comment_of(properties: &Map<String, Value>) -> Option<String> {

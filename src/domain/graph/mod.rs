@@ -1,10 +1,13 @@
 //! What becomes of a write beside what the graph holds already. Pure: the store reads what these functions need, and writes
 //! what they decide.
 
+pub mod alias_sources;
 pub mod attributes;
 pub mod correction;
 pub mod draft;
+pub mod duplicates;
 pub mod merge;
+pub mod merging;
 pub mod place;
 pub mod record;
 

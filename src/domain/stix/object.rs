@@ -1,5 +1,7 @@
 //! Accessors for STIX objects held as JSON: ids, timestamps, references.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -101,6 +103,40 @@ pub fn visit_refs<'a>(object: &'a Map<String, Value>, visit: &mut impl FnMut(&'a
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
+}
+
+/// Gives every reference another id that `renamed` has one for, and lists no id twice; whether that changes anything.
+pub fn rename_refs<'r>(object: &mut Map<String, Value>, renamed: &impl Fn(&str) -> Option<&'r str>) -> bool {
+    let rename = |id: &mut String| {
+        let other = renamed(id);
+        if let Some(other) = other {
+            other.clone_into(id);
+        }
+        other.is_some()
+    };
+    let mut is_changed = false;
+    for (key, value) in object.iter_mut() {
+        match value {
+            Value::String(id) if is_ref_key(key) => is_changed |= rename(id),
+            Value::Array(items) if key.ends_with("_refs") && items.iter().any(Value::is_string) => {
+                for item in &mut *items {
+                    if let Value::String(id) = item {
+                        is_changed |= rename(id);
+                    }
+                }
+                let mut known = HashSet::new();
+                items.retain(|item| item.as_str().is_none_or(|id| known.insert(id.to_owned())));
+            }
+            Value::Array(items) => {
+                for inner in items.iter_mut().filter_map(Value::as_object_mut) {
+                    is_changed |= rename_refs(inner, renamed);
+                }
+            }
+            Value::Object(inner) => is_changed |= rename_refs(inner, renamed),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    is_changed
 }
 
 /// Removes every reference rejected by `keep`, and lists and properties that are left empty. An entry of a list that loses its

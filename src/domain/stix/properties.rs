@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::object::{text, texts};
 use super::titles::{digests, observed_value};
 use crate::domain::extraction::{cve_id, refang};
+use crate::domain::graph::alias_sources::{aliases_of, note_sources, sources_of};
 use crate::domain::kinds::is_context_node;
 
 /// Properties copied from the object under the same name.
@@ -178,11 +179,19 @@ pub fn carry_over(old: &Map<String, Value>, new: &mut Map<String, Value>) {
 }
 
 /// Keeps what a node of another source said when it turns out to be an object of this name: its name and aliases, its ids,
-/// and properties that are not the object's own.
-pub fn take_over(old: &Map<String, Value>, (old_name, name): (&str, &str), new: &mut Map<String, Value>) {
-    carry_over(old, new);
+/// and properties that are not the object's own. Both have a name and a source.
+pub fn take_over(
+    old: &Map<String, Value>,
+    ((old_name, old_source), (name, source)): (&(String, String), &(String, String)),
+    new: &mut Map<String, Value>,
+) {
     let is_other = !old_name.eq_ignore_ascii_case(name);
-    let renamed = is_other.then(|| Value::from(old_name));
+    let names = is_other.then_some(old_name.as_str()).into_iter();
+    for alias in names.chain(aliases_of(old)) {
+        note_sources(new, source, alias, sources_of(old, old_source, alias));
+    }
+    carry_over(old, new);
+    let renamed = is_other.then(|| Value::from(old_name.as_str()));
     add_missing(new, "aliases", renamed);
     let ids = old.get("external_ids").and_then(Value::as_array);
     add_missing(new, "external_ids", ids.into_iter().flatten().cloned());

@@ -13,6 +13,7 @@ mod health;
 mod ingest;
 mod lookup;
 mod media_type;
+mod merges;
 mod nodes;
 mod oauth;
 mod openapi;
@@ -49,6 +50,8 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     feeds::configure(cfg);
     recall::configure(cfg);
     lookup::configure(cfg);
+    // Before the ids of nodes: one of its paths would be read as an id.
+    merges::configure(cfg);
     nodes::configure(cfg);
     audit::configure(cfg);
     changes::configure(cfg);

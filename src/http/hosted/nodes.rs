@@ -4,13 +4,14 @@ use actix_web::http::header::ETAG;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
 
 use super::error::HostedError;
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{corrections, id_of, resource};
 use crate::actors::graph_store::{NodeName, ReadEvidence, ReadNode, ReadOverview};
-use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeLink, NodeRelationship};
+use crate::domain::detail::{EvidenceHead, EvidenceRecord, MergedNode, NodeLink, NodeRelationship};
 use crate::domain::error::DomainError;
 use crate::domain::graph::correction::FieldCorrection;
 use crate::domain::node::KgNode;
@@ -54,6 +55,13 @@ struct NodeAnswer {
     /// Whether there is more than the newest hundred.
     #[schema(example = false)]
     more_evidence: bool,
+    /// The nodes that are merged into it, directly or by way of others.
+    #[schema(value_type = Vec<MergedNode>)]
+    merged: Visible<MergedNode>,
+    /// The node that was asked for, if it is merged into this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    redirected_from: Option<Uuid>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -200,6 +208,8 @@ async fn node_response(
         more_relationships: found.more_relationships,
         evidence: found.evidence,
         more_evidence: found.more_evidence,
+        merged: found.merged,
+        redirected_from: found.asked_for,
     }))
 }
 

@@ -11,8 +11,8 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
-    admin, audit, auth, changes, corrections, demo, feeds, health, ingest, lookup, nodes, oauth, operator,
-    pilot, recall, resource, staging,
+    admin, audit, auth, changes, corrections, demo, feeds, health, ingest, lookup, merges, nodes, oauth,
+    operator, pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
 use crate::http::openapi::{Conventions, readable};
@@ -121,6 +121,7 @@ fn document() -> utoipa::openapi::OpenApi {
         nodes::Docs::openapi(),
         changes::Docs::openapi(),
         corrections::Docs::openapi(),
+        merges::Docs::openapi(),
         ingest::Docs::openapi(),
         staging::Docs::openapi(),
         staging::many::Docs::openapi(),

@@ -1,5 +1,7 @@
 //! Look-up of what is known by its name or identifier.
 
+use uuid::Uuid;
+
 use super::WorkspaceIndex;
 use crate::domain::network::Network;
 use crate::domain::question::AskedIdentifier;
@@ -28,6 +30,23 @@ impl WorkspaceIndex {
             }));
         }
         Ok(hits)
+    }
+
+    /// The keys from this one on, in order, that several nodes carry, with the first of these by id, until `take` returns
+    /// false.
+    pub fn shared_keys(
+        &self,
+        from: &str,
+        filter: &Filter,
+        take: impl FnMut(&str, Vec<Uuid>) -> bool,
+    ) -> Result<(), SearchError> {
+        self.activity.touch();
+        let fresh = self.memtable();
+        let segments = self.segments()?;
+        let table = self.table();
+        let allowed = CompiledFilter::of(filter);
+        let keywords = self.keywords((&segments, &fresh), &table, &allowed);
+        keywords.shared_keys(from, &allowed, take)
     }
 
     /// The nodes around and inside each of these networks, at most so many inside each.

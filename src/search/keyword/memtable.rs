@@ -272,6 +272,12 @@ impl Memtable {
             })
     }
 
+    /// The keys from this one on, in order.
+    pub(super) fn keys_from<'a>(&'a self, from: &str) -> impl Iterator<Item = &'a String> + use<'a> {
+        let later = (Bound::Included(from), Bound::Unbounded);
+        self.keys.range::<str, _>(later).map(|(key, _)| key)
+    }
+
     /// The addresses and networks of the documents, by their slots.
     pub(super) fn networks(&self) -> NetworkBook {
         let keys = self

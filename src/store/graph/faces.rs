@@ -21,7 +21,7 @@ pub(in crate::store) struct StoredNodeFace {
     name: String,
     description: String,
     source: String,
-    tlp_rank: i64,
+    pub(super) tlp_rank: i64,
     confidence: f64,
     properties: String,
     status: String,

@@ -8,6 +8,7 @@ pub(super) mod evidence_status;
 pub(super) mod faces;
 pub(super) mod journal;
 pub(super) mod links;
+pub(super) mod merges;
 mod narrowing;
 pub(super) mod neighbours;
 pub(super) mod nodes;

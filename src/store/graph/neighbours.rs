@@ -123,23 +123,23 @@ impl Store {
         })
     }
 
-    /// A page of a node's active relationships, the most confident first, and whether there are more. Of several
-    /// versions of one, it holds what an export would. The caller must check access to the node itself.
+    /// A page of the active relationships of nodes that are one thing, the most confident first, and whether there are more.
+    /// Of several versions of one, it holds what an export would. The caller must check access to the nodes themselves.
     pub async fn relationships_of(
         &self,
         ws: Uuid,
-        node: Uuid,
+        nodes: &[Uuid],
         (highest, include_rejected): (Tlp, bool),
         page: Page,
     ) -> Result<(Vec<NodeRelationship>, bool), DomainError> {
         let (mut rows, versions) = self
-            .relationship_rows(ws, node, (highest, include_rejected), (page, &[]))
+            .relationship_rows(ws, nodes, (highest, include_rejected), (page, &[]))
             .await?;
         let others = superseded(versions)?;
         if !others.is_empty() {
             let page = (page, others.as_slice());
             (rows, _) = self
-                .relationship_rows(ws, node, (highest, include_rejected), page)
+                .relationship_rows(ws, nodes, (highest, include_rejected), page)
                 .await?;
         }
         let more = rows.len() > page.limit as usize;
@@ -148,21 +148,23 @@ impl Store {
         Ok((rows.collect::<Result<_, _>>()?, more))
     }
 
-    /// A page of a node's relationships without some, and a row more if there are more. And the rows of those
+    /// A page of these relationships without some, and a row more if there are more. And the rows of those
     /// relationships that have several.
     async fn relationship_rows(
         &self,
         ws: Uuid,
-        node: Uuid,
+        nodes: &[Uuid],
         (highest, include_rejected): (Tlp, bool),
         (page, without): (Page, &[RecordId]),
     ) -> Result<(Vec<NeighbourEdgeRow>, Vec<RelationshipVersion>), DomainError> {
         let fields = "id, relationship, confidence, tlp_rank, modified, beside";
         let query = format!(
             "LET $outgoing = SELECT {fields}, true AS outgoing, out AS other \
-                 FROM $node->edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest; \
+                 FROM $nodes->edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest \
+                 AND (in = out OR out NOT IN $nodes); \
              LET $incoming = SELECT {fields}, false AS outgoing, in AS other \
-                 FROM $node<-edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest AND in != $node; \
+                 FROM $nodes<-edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest \
+                 AND in NOT IN $nodes; \
              LET $edges = SELECT * FROM array::concat($outgoing, $incoming) WHERE \
                  other.ws = $ws AND other.tlp_rank <= $highest AND other.status IN $statuses; \
              SELECT id, relationship, confidence, tlp_rank, outgoing, other, other.name AS other_name, \
@@ -176,7 +178,10 @@ impl Store {
         let mut response = self
             .db
             .query(query)
-            .bind(("node", record("node", node)))
+            .bind((
+                "nodes",
+                nodes.iter().map(|id| record("node", *id)).collect::<Vec<_>>(),
+            ))
             .bind(("ws", ws))
             .bind(("highest", i64::from(highest.rank())))
             .bind(("statuses", statuses(include_rejected)))

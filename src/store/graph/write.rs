@@ -20,7 +20,7 @@ use crate::domain::change::{ChangeKind, GraphChange};
 use crate::domain::error::DomainError;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
-use crate::store::rows::{EdgeRow, EvidenceRow, NodeRow, PassageRow, key};
+use crate::store::rows::{EdgeRow, EvidenceRow, NodeRow, PassageRow, key, record};
 
 /// Nodes, and what connects them: edges and passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -294,6 +294,25 @@ impl<'a> GraphWrite<'a> {
                 rows,
             )
             .await
+    }
+
+    /// Notes that a node is merged into another one, or is no longer; told to those who see both.
+    pub(super) async fn note_merge(
+        &mut self,
+        node: Uuid,
+        into: Uuid,
+        is_over: bool,
+    ) -> Result<(), StoreError> {
+        let ids = [node, into].map(|id| record("node", id)).to_vec();
+        let stored = StoredNodeFace::find(self.tx, self.ws, ids).await?;
+        let rank = stored
+            .values()
+            .map(|stored| stored.tlp_rank)
+            .max()
+            .unwrap_or_default();
+        self.changes
+            .add_at(rank, GraphChange::merged(node, into, is_over))?;
+        Ok(())
     }
 
     fn note_edges<'r>(&mut self, ids: impl Iterator<Item = &'r RecordId>) -> Result<(), StoreError> {

@@ -50,6 +50,8 @@ const MIGRATIONS: &[(i64, &str)] = &[
         include_str!("../../../schemas/0029_observable_versions.surql"),
     ),
     (31, include_str!("../../../schemas/0031_changes.surql")),
+    (32, include_str!("../../../schemas/0032_merges.surql")),
+    (33, include_str!("../../../schemas/0033_distinct.surql")),
 ];
 
 /// Before this migration the audit log is moved.

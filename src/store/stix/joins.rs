@@ -55,7 +55,8 @@ impl Ingest<'_> {
             let said: Map<String, Value> = serde_json::from_str(&old.properties).map_err(corrupt)?;
             let mut properties: Map<String, Value> =
                 serde_json::from_str(&row.properties).map_err(corrupt)?;
-            take_over(&said, (&old.name, &row.name), &mut properties);
+            let of = |row: &NodeRow| (row.name.clone(), row.source.clone());
+            take_over(&said, (&of(&old), &of(&row)), &mut properties);
             row.properties = Value::Object(properties).to_string();
         } else {
             let record = self.record_of(&old, before)?;

@@ -11,6 +11,7 @@ use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{ExistingNode, OriginalRow};
 use super::targets::Target;
 use super::{Ingest, OLD, stix_type};
+use crate::domain::graph::alias_sources::{aliases_of, note_sources};
 use crate::domain::graph::correction::NodeCorrection;
 use crate::domain::graph::later_than;
 use crate::domain::graph::merge::silent_version;
@@ -291,7 +292,11 @@ fn keep_additions(
             old.insert("aliases".into(), stated.into());
         }
         let mut properties: Map<String, Value> = serde_json::from_str(&row.properties).map_err(corrupt)?;
+        let own: Vec<String> = aliases_of(&properties).map(str::to_owned).collect();
         carry_over(&old, &mut properties);
+        for alias in own {
+            note_sources(&mut properties, &row.source, &alias, [row.source.as_str()]);
+        }
         row.properties = Value::Object(properties).to_string();
     }
     Ok(())

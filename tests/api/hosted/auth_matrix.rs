@@ -149,6 +149,26 @@ fn routes() -> Vec<Route> {
         route(get.clone(), "/api/graph", RecallRead, 200, 200),
         route(get.clone(), "/api/nodes", RecallRead, 200, 404),
         route(get.clone(), "/api/nodes/{id}", RecallRead, 200, 404),
+        route(get.clone(), "/api/nodes/duplicates", RecallRead, 200, 200),
+        with_body(
+            route(post.clone(), "/api/nodes/{id}/merge", RecallWrite, 404, 404),
+            || json!({"into": uuid::Uuid::nil()}),
+        ),
+        with_body(
+            route(post.clone(), "/api/nodes/{id}/unmerge", RecallWrite, 409, 404),
+            || json!({}),
+        ),
+        with_body(
+            route(post.clone(), "/api/nodes/{id}/distinct", RecallWrite, 404, 404),
+            || json!({"from": uuid::Uuid::nil()}),
+        ),
+        route(
+            delete.clone(),
+            "/api/nodes/{id}/distinct/{other}",
+            RecallWrite,
+            404,
+            404,
+        ),
         route(get.clone(), "/api/evidence/{id}", RecallRead, 200, 404),
         with_body(
             route(post.clone(), "/api/ingest/stix", RecallWrite, 201, 201),

@@ -68,6 +68,7 @@ fn a_node_is_read_with_its_relationships_and_its_evidence() {
             keys_of(&read),
             [
                 "evidence",
+                "merged",
                 "more_evidence",
                 "more_relationships",
                 "node",

@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::ReadRights;
 use crate::actors::graph_store::core::GraphCore;
+use crate::actors::graph_store::merges::SeenMerges;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::lookup::{Indicated, MAX_INDICATED};
@@ -30,7 +31,8 @@ impl GraphCore {
             .filter(|node| node.node_type == NodeType::Ioc)
             .map(|node| node.id)
             .collect();
-        let steps = self.steps_from(rights, from).await?;
+        let merges = self.merges_seen(rights.workspace.id, rights.limits()).await?;
+        let steps = self.steps_from(rights, from, &merges).await?;
         let relationships: Vec<Uuid> = steps.values().flatten().map(|step| step.relationship).collect();
         let (ws, (highest, include_rejected)) = (rights.workspace.id, rights.limits());
         let store = &self.graph.store;
@@ -63,7 +65,9 @@ impl GraphCore {
         &self,
         rights: &ReadRights<'_>,
         from: Vec<Uuid>,
+        merges: &SeenMerges,
     ) -> Result<HashMap<Uuid, Vec<Step>>, DomainError> {
+        let merges = merges.clone();
         let target = self.graph.index_of(rights.workspace.id).await?;
         let (highest, include_rejected) = rights.limits();
         let filter = Filter {
@@ -82,7 +86,12 @@ impl GraphCore {
                     most: MAX_STEPS,
                 };
                 let mut steps = Vec::new();
-                target.steps(&[node], along, |step| steps.push(step));
+                target.steps(&merges.with_members(&[node]), along, |step| {
+                    steps.push(Step {
+                        node: merges.standing(step.node),
+                        ..step
+                    });
+                });
                 steps.sort_by(|one: &Step, other: &Step| {
                     let sure = other.confidence.total_cmp(&one.confidence);
                     sure.then_with(|| one.node.cmp(&other.node))
