@@ -51,5 +51,6 @@ pub mod warninglists;
 
 pub use domain::memory::synthesis::SynthesisFormat;
 pub use local::{
-    MemoryError, MemoryManager, NewNote, NoteStatus, NotesFound, RecallOptions, RememberOutcome, Scope,
+    ChangeKind, ChangePage, ChangesSince, MemoryChange, MemoryError, MemoryManager, NewNote, NoteCorrection,
+    NoteDeletion, NoteStatus, NotesFound, RecallOptions, RememberOutcome, Scope,
 };

@@ -79,9 +79,9 @@ pub(crate) fn load_or_create_secret(dir: Option<&Path>) -> Result<SecretString, 
 }
 
 /// Opens the database of one service; `owner` holds the name and password of the owner of an external one, which is the
-/// only one that needs the secret.
+/// only one that needs the secret. An embedded one keeps values of `value_log` bytes in its value log.
 pub(crate) async fn open_store(
-    database: &str,
+    (database, value_log): (&str, usize),
     engine_url: &str,
     storage: &StorageSettings,
     owner: Option<(String, SecretString)>,
@@ -91,6 +91,7 @@ pub(crate) async fn open_store(
         transaction: storage.transaction_mib << 20,
         memtable: storage.memtable_mib << 20,
         block_cache: storage.block_cache_mib << 20,
+        value_log,
     };
     if let Some(dir) = embedded_dir(engine_url) {
         let marker = StoreMarker::begin(dir, storage.accept_loss)?;

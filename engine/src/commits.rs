@@ -53,7 +53,7 @@ pub(crate) fn take_observer(store: &Path) -> Option<Arc<dyn CommitObserver>> {
     Some(observers.swap_remove(found).1)
 }
 
-fn canonical(path: &Path) -> PathBuf {
+pub(crate) fn canonical(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 

@@ -2,6 +2,7 @@
 //! and when this crate goes away.
 
 mod commits;
+mod purge;
 
 use std::ops::{Deref, RangeInclusive};
 use std::panic::resume_unwind;
@@ -11,6 +12,7 @@ use std::thread;
 
 pub use commits::{CommitObserver, observe_commits};
 use commits::{SyncNumbers, take_observer};
+pub use purge::purge;
 pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction};
 use surrealkv_1::{Options, RibbonFilter, VLogChecksumLevel};
 use tokio::runtime::Handle;
@@ -35,7 +37,7 @@ const FILTER_BITS_PER_KEY: usize = 16;
 /// An open store. All but the sync of its log is SurrealKV's own.
 #[derive(Clone)]
 pub struct Tree {
-    tree: surrealkv_1::Tree,
+    tree: Arc<surrealkv_1::Tree>,
     /// Set for a store with an observer.
     numbers: Option<Arc<SyncNumbers>>,
 }
@@ -125,7 +127,8 @@ impl TreeBuilder {
     pub fn build(self) -> Result<Tree> {
         let runtime = Handle::try_current();
         let options = self.sized_by_cache();
-        let observer = take_observer(&options.path);
+        let path = options.path.clone();
+        let observer = take_observer(&path);
         let open = || {
             let _context = runtime.as_ref().ok().map(Handle::enter);
             surrealkv_1::TreeBuilder::with_options(options).build()
@@ -144,6 +147,8 @@ impl TreeBuilder {
             (None, _) => None,
         };
         let numbers = numbers.map(Arc::new);
+        let tree = Arc::new(tree);
+        purge::remember(&path, &tree);
         Ok(Tree { tree, numbers })
     }
 

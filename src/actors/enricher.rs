@@ -183,7 +183,7 @@ impl EnricherCore {
 
     /// Processes one note.
     async fn enrich(&self, waiting: WaitingNote) -> Turn {
-        let note = waiting.note.id;
+        let (note, read) = (waiting.note.id, waiting.digests());
         let until = Instant::now() + self.patience;
         let verdict = match self.verdict(&waiting, until).await {
             Ok(verdict) => verdict,
@@ -197,7 +197,13 @@ impl EnricherCore {
             Err(error) if self.may_fail_again(note, &error).await => return Turn::Failed,
             Err(_) => Mentions::default(),
         };
-        self.apply(ApplyEnrichment { note, found, verdict }).await
+        self.apply(ApplyEnrichment {
+            note,
+            read,
+            found,
+            verdict,
+        })
+        .await
     }
 
     async fn apply(&self, apply: ApplyEnrichment) -> Turn {
@@ -223,6 +229,7 @@ impl EnricherCore {
         if !self.may_fail_again(note, error).await {
             self.apply(ApplyEnrichment {
                 note,
+                read: Vec::new(),
                 found: Mentions::default(),
                 verdict: Verdict::Keep,
             })

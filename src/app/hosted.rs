@@ -35,7 +35,7 @@ use crate::lifecycle::{self, drain, keep, load_or_create_secret, requirements, w
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{Embedder, IndexSettings, SearchIndex};
-use crate::store::Store;
+use crate::store::{StorageMemory, Store};
 use crate::warninglists::WarninglistsHandle;
 use crate::{embedding, llm, telemetry};
 
@@ -319,7 +319,8 @@ async fn open_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
         .clone()
         .zip(settings.storage_password.clone());
     let url = settings.engine_url();
-    lifecycle::open_store("hosted", &url, &settings.storage, owner, || secret(settings)).await
+    let database = ("hosted", StorageMemory::VALUE_LOG);
+    lifecycle::open_store(database, &url, &settings.storage, owner, || secret(settings)).await
 }
 
 /// Binds both listeners and starts serving.

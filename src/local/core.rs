@@ -46,6 +46,8 @@ pub(super) const WORKSPACE: Uuid = Uuid::from_u128(0x6c6f_6361_6c00_5000_8000_74
 const STREAMS_END: Duration = Duration::from_secs(1);
 /// Capacity of the telemetry queue; entries beyond it are dropped.
 const MAX_ENTRIES: usize = 1024;
+/// Larger than any note: in the value log an erased one would stay.
+const VALUE_LOG: usize = 16 << 20;
 
 /// The running actors of the local service.
 pub(crate) struct LocalCore {
@@ -270,7 +272,7 @@ async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> 
         Some(_) | None => load_or_create_secret(data_dir.as_deref()),
     };
     let url = settings.engine_url();
-    let store = lifecycle::open_store("local", &url, &settings.storage(), owner, secret).await?;
+    let store = lifecycle::open_store(("local", VALUE_LOG), &url, &settings.storage(), owner, secret).await?;
     if settings.engine_dir().is_some() {
         // After the store: a directory with a secret and without a store is one that has lost it.
         load_or_create_secret(data_dir.as_deref())?;

@@ -28,6 +28,8 @@
 //! surrealkv = { path = "../threat-memory/engine" }
 //! ```
 
+mod corrections;
+
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -13,9 +13,12 @@ mod service;
 pub(crate) use self::core::LocalCore;
 pub use self::manager::{MemoryError, MemoryManager, SynthesisResult};
 pub use crate::actors::note_store::{
-    EntityFilter, EntityOrder, FoundNote, NotesFound, RecallOptions, Scope, ViewGraph,
+    ChangesSince, EntityFilter, EntityOrder, FoundNote, NoteCorrection, NoteDeletion, NotesFound,
+    RecallOptions, Scope, ViewGraph,
 };
 pub(crate) use crate::actors::telemetry_tailer::{
     Event, LogPage, Peer, StreamKind, Subscription, TelemetryEntry, TelemetryMetrics,
 };
+pub use crate::domain::memory::change::{ChangeKind, ChangePlace, MemoryChange};
 pub use crate::domain::memory::note::{NewNote, NoteStatus, RememberOutcome};
+pub use crate::store::{ChangePage, NoteVersion, StoredVersion};

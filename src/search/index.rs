@@ -9,6 +9,7 @@ mod commit;
 mod directory;
 mod look_up;
 mod merging;
+mod purge;
 mod steps;
 mod storage;
 mod tidy;

@@ -22,6 +22,7 @@ mod stix;
 pub(crate) mod tests;
 
 use std::collections::{HashMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -59,8 +60,10 @@ pub use graph::sessions::{EdgeRecord, SessionRecord, Withholding};
 pub use graph::told::{EdgeOfChange, NodeOfChange};
 pub use graph::write::{GraphWritten, RowIds};
 pub use identity::{ApiKeyRecord, Oversight, UserChange, UserRecord, WorkspaceChange};
+pub use notes::history::{ChangePage, NoteVersion, RewrittenChanges, StoredVersion, WantedChanges};
 pub use notes::since::RowsAtRev;
-pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation};
+pub use notes::write::{NotesWrite, RemovedIds, WriteSource};
+pub use notes::{NoteHead, StoredEntity, StoredNote, StoredRelation};
 pub(crate) use open::embedded_dir;
 pub use open::{StorageMemory, StorageServer};
 pub use outbox::{AfterFailure, ClaimedMail};
@@ -88,6 +91,8 @@ pub struct Store {
     reserve: Option<Arc<AuditReserve>>,
     /// Recall sessions that could not be stored, newest last.
     unsaved: Mutex<VecDeque<(Uuid, SessionRecord)>>,
+    /// The files of an embedded store.
+    dir: Option<PathBuf>,
     /// Dropped last: waits for the engine to close.
     temporary: Option<TemporaryDir>,
 }

@@ -1,23 +1,20 @@
 //! Notes, the entities they mention and the relationships stated in them or by a user, in one transaction.
 
+pub(super) mod history;
 mod rows;
 pub(super) mod since;
+pub(super) mod write;
 
 use chrono::serde::ts_nanoseconds;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use self::rows::{NoteRow, NoteRowBuilder, edge_update, mention_update, repeat_row, supersession_update};
-use super::audit::rows::audit_rows;
-use super::graph::journal;
-use super::graph::journal::WriteSet;
+use self::rows::NoteRow;
 use super::rows::{key, record, up_to_limit};
 use super::{Store, failed};
-use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::memory::digest::Digest;
 use crate::domain::memory::entity::EntityDraft;
@@ -57,6 +54,8 @@ pub struct StoredEntity {
     pub draft: EntityDraft,
     #[serde(with = "ts_nanoseconds")]
     pub created_at: DateTime<Utc>,
+    /// The entity that stands for it since a merge.
+    pub merged_into: Option<Uuid>,
 }
 
 /// A relationship between two entities as it is stored.
@@ -99,181 +98,7 @@ mod json_text {
     }
 }
 
-/// Everything one transaction writes.
-#[derive(Debug, Default)]
-pub struct NotesWrite {
-    /// Notes with their digests.
-    pub notes: Vec<(Note, Digest)>,
-    pub entities: Vec<StoredEntity>,
-    /// Existing entities with aliases that are new.
-    pub renamed_entities: Vec<StoredEntity>,
-    pub relations: Vec<StoredRelation>,
-    /// Existing relationships whose properties change.
-    pub changed_relations: Vec<StoredRelation>,
-    /// Notes with their new list of mentions.
-    pub mentions: Vec<(Uuid, Vec<Uuid>)>,
-    /// Superseded notes with their successors.
-    pub superseded: Vec<(Uuid, Uuid)>,
-    /// Repeated notes, with their new trust and sources.
-    pub repeated: Vec<Note>,
-    /// Notes to queue for the language model.
-    pub enrich: Vec<Uuid>,
-    /// Notes to take off that queue.
-    pub enriched: Vec<Uuid>,
-    pub audit: Vec<AuditEntry>,
-}
-
-impl NotesWrite {
-    /// Adds those of the aliases to a stored entity that it does not have.
-    pub fn rename(&mut self, mut entity: StoredEntity, aliases: &[String]) {
-        if let Some(known) = self
-            .renamed_entities
-            .iter_mut()
-            .find(|known| known.id == entity.id)
-        {
-            known.draft.add_aliases(aliases);
-        } else if entity.draft.add_aliases(aliases) {
-            self.renamed_entities.push(entity);
-        }
-    }
-
-    /// The entities that are new or renamed, and those with an edge that is new or changed: edges have no revision of their own.
-    fn touched_entities(&self) -> Vec<Uuid> {
-        let edges = self.relations.iter().chain(&self.changed_relations);
-        let new = self
-            .entities
-            .iter()
-            .chain(&self.renamed_entities)
-            .map(|entity| entity.id);
-        let mut touched: Vec<Uuid> = new.chain(edges.map(|relation| relation.source)).collect();
-        touched.sort_unstable();
-        touched.dedup();
-        touched
-    }
-
-    /// The notes that are new or changed.
-    fn touched_notes(&self) -> Vec<Uuid> {
-        let new = self.notes.iter().map(|(note, _)| note.id);
-        let mentions = self.mentions.iter().map(|(note, _)| *note);
-        let superseded = self.superseded.iter().map(|(note, _)| *note);
-        let repeated = self.repeated.iter().map(|note| note.id);
-        let mut touched: Vec<Uuid> = new.chain(mentions).chain(superseded).chain(repeated).collect();
-        touched.sort_unstable();
-        touched.dedup();
-        touched
-    }
-
-    /// Stamps everything new in the graph with the time of the write, in the order in which a restart reads it.
-    pub fn stamp(&mut self, now: DateTime<Utc>) {
-        self.entities
-            .iter_mut()
-            .for_each(|entity| entity.created_at = now);
-        self.relations
-            .iter_mut()
-            .for_each(|relation| relation.created_at = now);
-        self.entities.sort_unstable_by_key(|entity| entity.id);
-        self.relations.sort_unstable_by_key(|relation| relation.id);
-    }
-}
-
-fn values<T: SurrealValue>(rows: impl IntoIterator<Item = T>) -> Vec<surrealdb::types::Value> {
-    rows.into_iter().map(SurrealValue::into_value).collect()
-}
-
 impl Store {
-    /// Writes everything as the write with this number or, on an error, nothing.
-    ///
-    /// # Errors
-    /// [`DomainError::Overtaken`] when another process has taken the number.
-    pub async fn write_notes(
-        &self,
-        ws: Uuid,
-        write: &NotesWrite,
-        rev: u64,
-        now: DateTime<Utc>,
-    ) -> Result<(), DomainError> {
-        let stamp = i64::try_from(rev).unwrap_or(i64::MAX);
-        let written = WriteSet {
-            nodes: &write.touched_entities(),
-            notes: &write.touched_notes(),
-            ..WriteSet::default()
-        };
-        let rows = NoteRowBuilder { ws, now, stamp };
-        // The ids of new rows name their tables, so one statement inserts them all. Each costs some 0.1 ms of CPU time.
-        let mut new = values(write.notes.iter().map(|(note, digest)| rows.note(note, digest)));
-        new.extend(values(write.enrich.iter().map(|id| rows.waiting_row(*id))));
-        new.extend(values(journal::rows_of(ws, rev, written)));
-        new.extend(audit_rows(&write.audit));
-        // One block is one transaction.
-        let mut block = String::from("{ ");
-        let mut parameters = Vec::new();
-        for (name, rows, statement) in [
-            ("new", new, "INSERT $new RETURN NONE; "),
-            // Another process may have just written the same entity or statement.
-            (
-                "entities",
-                values(write.entities.iter().map(|entity| rows.entity(entity))),
-                "INSERT IGNORE INTO node $entities RETURN NONE; ",
-            ),
-            (
-                "renamed",
-                values(write.renamed_entities.iter().map(rows::alias_update)),
-                "FOR $row IN $renamed { UPDATE $row.id SET properties = $row.properties, rev = $rev \
-                 WHERE ws = $ws RETURN NONE }; ",
-            ),
-            (
-                "relations",
-                values(write.relations.iter().map(|relation| rows.edge(relation))),
-                "INSERT RELATION IGNORE INTO edge $relations RETURN NONE; ",
-            ),
-            (
-                "changed",
-                values(write.changed_relations.iter().map(edge_update)),
-                "FOR $row IN $changed { UPDATE $row.id SET properties = $row.properties, \
-                 confidence = $row.confidence WHERE ws = $ws RETURN NONE }; ",
-            ),
-            (
-                "mentions",
-                values(write.mentions.iter().map(mention_update)),
-                "FOR $row IN $mentions { UPDATE $row.id SET mentions = $row.mentions, rev = $rev \
-                 WHERE ws = $ws RETURN NONE }; ",
-            ),
-            (
-                "superseded",
-                values(write.superseded.iter().map(supersession_update)),
-                "FOR $row IN $superseded { UPDATE $row.id SET superseded_by = $row.by, superseded_at = $now, \
-                 rev = $rev WHERE ws = $ws RETURN NONE }; ",
-            ),
-            (
-                "repeated",
-                values(write.repeated.iter().map(repeat_row)),
-                "FOR $row IN $repeated { UPDATE $row.id SET tier = $row.tier, confidence = $row.confidence, \
-                 source_refs = $row.source_refs, rev = $rev WHERE ws = $ws RETURN NONE }; ",
-            ),
-            (
-                "enriched",
-                values(write.enriched.iter().map(|id| record("enrichment", *id))),
-                "DELETE $enriched WHERE ws = $ws RETURN NONE; ",
-            ),
-        ] {
-            if !rows.is_empty() {
-                block.push_str(statement);
-                parameters.push((name, rows));
-            }
-        }
-        block.push('}');
-        let mut query = self.db.query(block).bind(("ws", ws)).bind(("now", now));
-        query = query.bind(("rev", stamp));
-        for parameter in parameters {
-            query = query.bind(parameter);
-        }
-        match query.await.and_then(IndexedResults::check) {
-            Ok(_) => Ok(()),
-            Err(error) if journal::is_taken(&error) => Err(DomainError::Overtaken),
-            Err(error) => Err(failed("writing to the memory failed")(error)),
-        }
-    }
-
     /// The notes of a workspace with these ids, superseded ones included; in no particular order.
     pub async fn notes_by_id(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<Note>, DomainError> {
         if ids.is_empty() {
@@ -326,6 +151,20 @@ impl Store {
             .map_err(failed(what))?;
         let ids: Vec<RecordId> = response.take(0).map_err(failed(what))?;
         ids.iter().map(key).collect()
+    }
+
+    /// Whether a note is queued for a language model.
+    pub async fn is_waiting(&self, ws: Uuid, note: Uuid) -> Result<bool, DomainError> {
+        let what = "reading the enrichment queue failed";
+        let mut response = self
+            .db
+            .query("SELECT VALUE id FROM $id WHERE ws = $ws")
+            .bind(("id", record("enrichment", note)))
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let found: Vec<RecordId> = response.take(0).map_err(failed(what))?;
+        Ok(!found.is_empty())
     }
 
     /// Number of notes queued for a language model.

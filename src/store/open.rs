@@ -25,6 +25,8 @@ use super::connection::size::SizeLimit;
 use super::connection::temporary::TemporaryDir;
 use super::identity::id_secret;
 use super::migrations::migrate::{self, Hashing};
+use crate::blocking;
+use crate::domain::error::DomainError;
 use crate::files;
 
 /// Namespace and user of the service.
@@ -62,6 +64,14 @@ pub struct StorageMemory {
     pub memtable: usize,
     /// Cache of blocks read from disk.
     pub block_cache: usize,
+    /// Size of a value from which it lies in the value log. Large values are then not rewritten with the rows around them, but
+    /// a deleted one stays until everything in its file is gone.
+    pub value_log: usize,
+}
+
+impl StorageMemory {
+    /// The engine's own size of a value in the value log.
+    pub const VALUE_LOG: usize = 4 << 10;
 }
 
 impl Default for StorageMemory {
@@ -70,6 +80,7 @@ impl Default for StorageMemory {
             transaction: 256 << 20,
             memtable: 128 << 20,
             block_cache: 128 << 20,
+            value_log: Self::VALUE_LOG,
         }
     }
 }
@@ -116,6 +127,7 @@ impl Store {
     ) -> Result<Self, StoreError> {
         let engine = open_embedded(url, memory, CommitSync::Every, Some(marker)).await?;
         let mut store = Self::of_engine(engine, database, memory, None).await?;
+        store.dir = embedded_dir(url).map(Path::to_owned);
         store.open_reserve(marker.data_dir()).await;
         Ok(store)
     }
@@ -156,8 +168,23 @@ impl Store {
             opened: crate::clock::now(),
             reserve: None,
             unsaved: Mutex::default(),
+            dir: temporary.as_ref().map(TemporaryDir::store),
             temporary,
         })
+    }
+
+    /// Rewrites the files of an embedded store, so that nothing is left in them of what was deleted or overwritten before.
+    /// An external database has files of its own.
+    pub async fn purge(&self) -> Result<(), DomainError> {
+        let Some(dir) = self.dir.clone() else {
+            return Ok(());
+        };
+        let purged = blocking::spawn(move || surrealkv::purge(&dir)).await;
+        let failed = |error: &dyn std::fmt::Display| {
+            DomainError::internal("rewriting the files of the store failed", error)
+        };
+        let purged = purged.map_err(|error| failed(&error))?;
+        purged.map(drop).map_err(|error| failed(&error))
     }
 
     /// The directory of a temporary store.
@@ -256,7 +283,8 @@ async fn datastore(url: &str, memory: StorageMemory, sync: CommitSync) -> Result
     let mut config = ConfigMap::empty()
         .with_key_value("surrealkv_block_size", BLOCK_SIZE.to_string())
         .with_key_value("surrealkv_max_memtable_size", memory.memtable.to_string())
-        .with_key_value("surrealkv_block_cache_capacity", memory.block_cache.to_string());
+        .with_key_value("surrealkv_block_cache_capacity", memory.block_cache.to_string())
+        .with_key_value("surrealkv_vlog_threshold", memory.value_log.to_string());
     if matches!(sync, CommitSync::Never) {
         config = config.with_key_value("datastore_sync", "never");
     }

@@ -12,10 +12,18 @@ export const api = {
   remember: (note, options) => client.post("/api/remember", note, options),
   ingest: (items, options) => client.post("/api/ingest", { items }, options),
   note: (id, options) => client.get(`/api/notes/${encodeURIComponent(id)}`, options),
+  correct: (id, correction, options) =>
+    client.json("PATCH", `/api/notes/${encodeURIComponent(id)}`, { body: correction, ...options }),
+  supersede: (id, by, options) => client.post(`/api/notes/${encodeURIComponent(id)}/supersede`, { by }, options),
+  remove: (id, erase, options) =>
+    client.json("DELETE", `/api/notes/${encodeURIComponent(id)}`, { query: erase ? { erase } : {}, ...options }),
+  changes: (query, options) => client.get("/api/changes", { query, ...options }),
   domains: (options) => client.get("/api/domains", options),
 
   graphView: (query, options) => client.get("/api/graph/view", { query, ...options }),
   graphNode: (query, options) => client.get("/api/graph/node", { query, ...options }),
+  merge: (from, into, options) => client.post("/api/entities/merge", { from, into }, options),
+  unmerge: (entity, options) => client.post("/api/entities/unmerge", { entity }, options),
   entities: (query, options) => client.get("/api/entities", { query, ...options }),
 
   health: (options) => client.get("/api/health", options),

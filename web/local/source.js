@@ -8,6 +8,7 @@ import { emptiness, linkTo } from "../lib/shell.js";
 import { understood } from "../lib/why.js";
 import { periodFilters } from "../views/filters.js";
 import { likeness } from "../views/search.js";
+import { conflicts } from "./corrections.js";
 import { domainsOf, rememberForm } from "./remember.js";
 
 const FORMATS = [
@@ -101,7 +102,7 @@ function resultOf(note, q) {
     score: note.score,
     createdAt: note.created_at,
     entities: note.entities,
-    facts: [note.domain, note.source_type, note.source_ref].filter(Boolean),
+    facts: [note.domain, note.source_type, note.source_ref, ...conflicts(note.conflicts_with ?? [], q)].filter(Boolean),
     why: note.why,
     links: {
       open: linkTo("note", { id: note.id, q }),

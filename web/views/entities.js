@@ -5,6 +5,7 @@ import { debounced, el, fill } from "../lib/dom.js";
 import { count, number, percent } from "../lib/format.js";
 import { badge, button, choice, field, table } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
+import { merged, merging } from "../local/merging.js";
 
 const SIZES = [25, 50, 100, 200];
 const SORTS = ["name", "type", "tier", "notes", "connections"];
@@ -29,6 +30,7 @@ class EntitiesPage {
   #chosen;
   #controls;
   #turn = 0;
+  #problem = el("div");
 
   constructor(api, at) {
     this.#api = api;
@@ -69,9 +71,22 @@ class EntitiesPage {
     }
     fill(this.summary, summaryOf(page));
     fill(this.results, page.total === 0 ? this.#nothing() : [
-      tableOf(page, this.#chosen, (key) => this.#sort(key)),
+      this.#problem,
+      tableOf(page, this.#chosen, (key) => this.#sort(key), this.#merges()),
       pages(page, (offset) => this.#visit(offset)),
     ]);
+  }
+
+  /** What the rows can do with their entities. */
+  #merges() {
+    fill(this.#problem);
+    const then = { changed: () => this.load(), failed: (error) => {
+      if (!isAbort(error)) fill(this.#problem, failure(error));
+    } };
+    return {
+      merging: (entity) => merging(this.#api, entity, this.#at, then),
+      merged: (entity) => merged(this.#api, entity, this.#at, then),
+    };
   }
 
   #nothing() {
@@ -160,11 +175,11 @@ function summaryOf({ total, offset, limit, entities }) {
   return `${which}${count(total, "entity", "entities")}${all > 1 ? `, page ${number(page)} of ${number(all)}` : ""}.`;
 }
 
-function tableOf({ entities }, { sort: key, order }, sort) {
+function tableOf({ entities }, { sort: key, order }, sort, merges) {
   const columns = [
     { key: "name", title: "Name", sortable: true, cell: nameOf },
     { key: "type", title: "Type", sortable: true, cell: (entity) => badge(worded(entity.type), `type-${entity.type}`) },
-    { key: "aliases", title: "Aliases", cell: (entity) => aliases(entity.aliases) },
+    { key: "aliases", title: "Aliases", cell: (entity) => [aliases(entity.aliases), merges.merged(entity)] },
     { key: "tier", title: "Tier", sortable: true,
       cell: ({ tier }) => (tier ? badge(tier.toUpperCase(), `tier-${tier}`) : el("span.muted", {}, "–")) },
     { key: "notes", title: "Notes", sortable: true, number: true, cell: (entity) => number(entity.note_count) },
@@ -173,6 +188,7 @@ function tableOf({ entities }, { sort: key, order }, sort) {
     { key: "confidence", title: "Confidence", number: true, cell: (entity) => percent(entity.confidence) },
     { key: "graph", title: "Graph", cell: (entity) => el("a",
       { href: linkTo("graph", { around: entity.id }), "aria-label": `Show ${entity.name} in the graph` }, "Show") },
+    { key: "merge", title: "Merge", cell: merges.merging },
   ];
   return table("Entities", columns, entities, { sorted: { key, down: order === "desc" }, sort });
 }

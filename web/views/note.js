@@ -6,6 +6,7 @@ import { literal, marked, wordsOf } from "../lib/marks.js";
 import { badge, button } from "../lib/parts.js";
 import { chips, tierBadge } from "../lib/result.js";
 import { emptiness, linkTo } from "../lib/shell.js";
+import { actions, versions } from "../local/corrections.js";
 
 /** The part of a text that names its note, in characters. */
 const NAMED = 100;
@@ -16,26 +17,30 @@ export const note = (api) => ({
   title: "Note",
   style: "search.css",
   hidden: true,
-  async show(root, at) {
-    const id = at.params.get("id");
-    if (!id) {
-      fill(root, emptiness("No note is chosen.", el("a", { href: linkTo("search") }, "Search for one")));
-      return;
-    }
-    fill(root, el("p.muted", { role: "status" }, "Loading …"));
-    const found = await api.note(id, { signal: at.signal }).catch((error) => {
-      if (error.status !== 404) throw error;
-      return null;
-    });
-    if (!found) return void fill(root, missing(at.params.get("q")));
-    at.name(found.content.slice(0, NAMED));
-    const text = el("div.note-text.pre", { tabindex: -1 });
-    fill(root, el("div.stack", {}, warnings(found),
-      el("article.card.stack", {},
-        head(found, at), text, chips(found.entities, (q) => linkTo("search", { q })), facts(found))));
-    showText(text, found.content, at.params.get("quote"), at.params.get("q"));
-  },
+  show: (root, at) => showNote(api, root, at),
 });
+
+async function showNote(api, root, at) {
+  const id = at.params.get("id");
+  if (!id) {
+    fill(root, emptiness("No note is chosen.", el("a", { href: linkTo("search") }, "Search for one")));
+    return;
+  }
+  fill(root, el("p.muted", { role: "status" }, "Loading …"));
+  const found = await api.note(id, { signal: at.signal }).catch((error) => {
+    if (error.status !== 404) throw error;
+    return null;
+  });
+  if (!found) return void fill(root, missing(at.params.get("q")));
+  at.name(found.content.slice(0, NAMED));
+  const text = el("div.note-text.pre", { tabindex: -1 });
+  fill(root, el("div.stack", {}, warnings(found),
+    el("article.card.stack", {},
+      head(found, at), text, chips(found.entities, (q) => linkTo("search", { q })), facts(found),
+      actions(api, found, at, { changed: () => showNote(api, root, at) })),
+    versions(found)));
+  showText(text, found.content, at.params.get("quote"), at.params.get("q"));
+}
 
 const missing = (q) => emptiness("There is no such note.", "It may have been removed. ",
   el("a", { href: linkTo("search", { q }) }, q ? "Search again" : "Search for one"), ".");

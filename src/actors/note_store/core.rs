@@ -78,6 +78,12 @@ impl ActorCore for NoteCore {
         let mut tasks = upkeep(self, |core| &core.notes);
         let warm_up = async move {
             warm.notes.warm_up(warm.memory.workspace).await;
+            if let Err(error) = warm.finish_erasures().await {
+                tracing::warn!(
+                    ?error,
+                    "an erasure is not finished; it is tried again at the next start"
+                );
+            }
         };
         tasks.insert(0, Box::pin(warm_up));
         tasks

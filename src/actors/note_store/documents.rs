@@ -1,5 +1,6 @@
 //! Notes as documents of the search index.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -35,11 +36,18 @@ impl Source for Notes {
         let ids = changes.notes.iter().filter(|change| !known(change));
         let ids: Vec<Uuid> = ids.map(|change| change.id).collect();
         let notes = self.store.notes_to_index(ws, &ids).await?;
-        let docs = notes.iter().map(|stored| of_note(&stored.note, stored.rev));
-        Ok(Some(DocumentPage {
-            docs: docs.collect(),
-            last,
-        }))
+        let found: HashSet<Uuid> = notes.iter().map(|stored| stored.note.id).collect();
+        let mut docs: Vec<IndexDoc> = notes
+            .iter()
+            .map(|stored| of_note(&stored.note, stored.rev))
+            .collect();
+        // What was written and is no longer there was deleted.
+        let gone = changes
+            .notes
+            .iter()
+            .filter(|change| !found.contains(&change.id) && !known(change));
+        docs.extend(gone.map(|change| IndexDoc::removal(change.id, change.rev)));
+        Ok(Some(DocumentPage { docs, last }))
     }
 }
 

@@ -16,13 +16,13 @@ use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::memory::digest;
+use crate::domain::memory::digest::{self, Digest};
 use crate::domain::memory::entity::{EntityDraft, Mentions, mentions_in};
 use crate::domain::memory::note::{MAX_SOURCES, Note, NoteStatus};
 use crate::domain::memory::tier::{Tier, confidence_of};
 use crate::llm::ground::Haystack;
 use crate::search::{IndexDoc, embedding_text};
-use crate::store::{NotesWrite, StoredEntity, StoredRelation};
+use crate::store::{NotesWrite, StoredEntity, StoredRelation, WriteSource};
 
 /// Cosine similarity from which an older note is shown to the model.
 const RELATED: f32 = 0.6;
@@ -34,6 +34,25 @@ const BY_MODEL: &str = "model";
 pub struct WaitingNote {
     pub note: Note,
     pub candidates: Vec<Note>,
+}
+
+impl Verdict {
+    /// The older note that it speaks of.
+    fn older(&self) -> Option<Uuid> {
+        match self {
+            Self::Keep => None,
+            Self::Supersedes(older) | Self::SaidBy(older) | Self::Merges { older, .. } => Some(*older),
+        }
+    }
+}
+
+impl WaitingNote {
+    /// Its notes with their digests, so that one that is corrected meanwhile is recognised.
+    pub fn digests(&self) -> Vec<(Uuid, Digest)> {
+        let notes = std::iter::once(&self.note).chain(&self.candidates);
+        let digest = |note: &Note| (note.id, digest::digest(&note.domain, &note.content));
+        notes.map(digest).collect()
+    }
 }
 
 /// The longest-waiting notes after this one.
@@ -73,6 +92,8 @@ pub enum Verdict {
 #[derive(Debug)]
 pub struct ApplyEnrichment {
     pub note: Uuid,
+    /// The notes that the model read, as it read them.
+    pub read: Vec<(Uuid, Digest)>,
     pub found: Mentions,
     pub verdict: Verdict,
 }
@@ -147,23 +168,35 @@ impl NoteCore {
         let memory = self.memory().await?;
         let ws = memory.workspace;
         let state = self.notes.state(ws);
-        let note = self.notes.store.notes_by_id(ws, &[message.note]).await?.pop();
-        let older = match message.verdict {
-            Verdict::Merges { older, .. } => self.notes.store.notes_by_id(ws, &[older]).await?.pop(),
-            Verdict::Keep | Verdict::Supersedes(_) | Verdict::SaidBy(_) => None,
-        };
         let (rev, docs, entries) = {
             let turn = self.notes.turn(ws, &state).await?;
             memory.refresh(&self.notes.store, &turn).await?;
+            if memory.is_changed(message.note, &message.read) {
+                // It stays in the queue, and the model reads it as it is now.
+                return Ok(());
+            }
+            let note = self.notes.store.notes_by_id(ws, &[message.note]).await?.pop();
+            let older: Vec<Uuid> = message.verdict.older().into_iter().collect();
+            let older = self.notes.store.notes_by_id(ws, &older).await?.pop();
+            let is_changed = message
+                .verdict
+                .older()
+                .is_some_and(|older| memory.is_changed(older, &message.read));
+            let verdict = if is_changed {
+                Verdict::Keep
+            } else {
+                message.verdict
+            };
             let mut write = NotesWrite {
                 enriched: vec![message.note],
+                source: WriteSource::Model,
                 ..NotesWrite::default()
             };
             let mut docs = Vec::new();
             if let Some(note) = note.filter(|note| memory.graph().is_active(note.id)) {
                 add_mentions(memory, &mut write, &note, &message.found);
                 let notes = [&note, older.as_ref().unwrap_or(&note)];
-                judge(memory, &mut write, &mut docs, notes, message.verdict);
+                judge(memory, &mut write, &mut docs, notes, verdict);
             }
             if (memory.tuning)().audited && !write.superseded.is_empty() {
                 write.audit.push(entry(ws, message.note, &write));
@@ -187,6 +220,16 @@ impl NoteCore {
             .store
             .count_enrichment_failure(memory.workspace, message.0)
             .await
+    }
+}
+
+impl Memory {
+    /// Whether a note says something else than when it was read.
+    fn is_changed(&self, note: Uuid, read: &[(Uuid, Digest)]) -> bool {
+        let before = read.iter().find(|(id, _)| *id == note).map(|(_, digest)| digest);
+        let graph = self.graph();
+        let now = graph.note(note).map(|note| &note.digest);
+        before.zip(now).is_some_and(|(before, now)| before != now)
     }
 }
 
@@ -245,6 +288,7 @@ fn known_entities(memory: &Memory, write: &mut NotesWrite, drafts: &[EntityDraft
                 id,
                 draft: draft.clone(),
                 created_at: clock::now(),
+                merged_into: None,
             });
         }
         id
@@ -287,7 +331,7 @@ fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text:
     // Keep what a model once found in either note, if the text still contains it.
     for id in mentions_of_both(memory, write, notes) {
         let drafted = write.entities.iter().find(|entity| entity.id == id).cloned();
-        let drafted = drafted.or_else(|| memory.graph().entity(&id).map(|entity| entity.stored()));
+        let drafted = drafted.or_else(|| memory.graph().own_entity(id));
         let stands = drafted.is_some_and(|StoredEntity { draft, .. }| {
             let mut names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
             names.any(|name| haystack.name(name).is_some())
@@ -335,7 +379,7 @@ fn mentions_of_both(memory: &Memory, write: &NotesWrite, notes: [&Note; 2]) -> V
     let stored = notes.iter().filter_map(|note| graph.note(note.id));
     let added = write.mentions.iter().flat_map(|(_, mentions)| mentions);
     stored
-        .flat_map(|head| graph.mentioned_by(head))
+        .flat_map(|head| graph.own_mentions_of(head))
         .chain(added.copied())
         .collect()
 }

@@ -57,10 +57,10 @@ impl NearDuplicates {
             let repeated = beside
                 .filter(|old| new.wording.repeats(old, tuning))
                 .map(|old| old.id);
-            let stored = new.looked.near.iter().copied();
+            let stored = new.looked.near.iter().copied().filter(|id| graph.is_active(*id));
             // One of the group is not in the graph yet.
             let stands = |id: &Uuid| graph.note(*id).is_none_or(NoteState::is_active);
-            let old = repeated.chain(stored).find(stands);
+            let old = repeated.filter(stands).chain(stored).next();
             known.near.extend(old.map(|old| (new.note.id, old)));
         }
         known

@@ -4,7 +4,6 @@
 //! the lists and counts of the local API and finds the notes that mention a question's entities.
 
 use std::collections::{HashMap, HashSet};
-use std::iter;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
@@ -15,6 +14,7 @@ pub(super) use self::entity::EntityState;
 pub(super) use self::loading::Loading;
 use self::loading::is_called_by_name;
 use self::lookup::Lookup;
+use self::merging::Merges;
 use self::names::NameIndex;
 pub(super) use self::slot::{At, Slot, Slots};
 use super::changes::Changes;
@@ -28,7 +28,10 @@ mod by_key;
 mod entity;
 mod loading;
 mod lookup;
+mod merging;
 mod names;
+mod relations;
+mod removal;
 mod slot;
 
 /// A note as the graph keeps it, in little memory: there may be a million.
@@ -70,10 +73,21 @@ pub(super) struct MemoryGraph {
     superseded: HashMap<Uuid, Vec<Slot>>,
     /// Number of notes in each domain.
     pub(super) domains: HashMap<Arc<str>, usize>,
-    pub(super) relations: Vec<StoredRelation>,
+    relations: Vec<StoredRelation>,
     relation_at: Lookup,
     /// Number of edges from notes: mentions and supersessions.
     pub(super) note_edges: usize,
+    /// Entities that stand for others, and what is shown in another way than it is stored because of them.
+    merges: Merges,
+    removed: Removed,
+}
+
+/// Number of entries in the lists whose things were removed: their slots stay.
+#[derive(Debug, Default)]
+struct Removed {
+    entities: usize,
+    notes: usize,
+    relations: usize,
 }
 
 /// Which entities a list includes.
@@ -108,14 +122,8 @@ impl MemoryGraph {
     /// Adds an entity; [`MemoryGraph::index_entity`] lets it be found by name and key. One that is known gets the aliases that
     /// are new.
     pub(super) fn add_entity(&mut self, entity: StoredEntity) {
-        if let Some(slot) = self.entity_slot(entity.id) {
-            let known = self.entities.get_mut(slot.at());
-            let added =
-                known.map(|known| (known.add_aliases(entity.draft.aliases), is_called_by_name(known)));
-            let (added, in_texts) = added.unwrap_or_default();
-            for alias in added {
-                self.by_name.add(&canonical_key(&alias), slot, in_texts);
-            }
+        if let Some(slot) = self.own_slot(entity.id) {
+            self.add_aliases(slot, entity.draft.aliases);
             return;
         }
         let slot = Slot::after(&self.entities);
@@ -124,6 +132,19 @@ impl MemoryGraph {
         self.entity_at.insert(&entity.id, slot, id_of);
         let entity_type = self.type_of(&entity.draft.key.entity_type);
         self.entities.push(EntityState::new(entity, entity_type));
+    }
+
+    fn add_aliases(&mut self, slot: Slot, aliases: Vec<String>) {
+        if self.merges.involve(slot) {
+            self.add_own_aliases(slot, &aliases);
+            return;
+        }
+        let known = self.entities.get_mut(slot.at());
+        let added = known.map(|known| (known.add_aliases(aliases), is_called_by_name(known)));
+        let (added, in_texts) = added.unwrap_or_default();
+        for alias in added {
+            self.by_name.add(&canonical_key(&alias), slot, in_texts);
+        }
     }
 
     /// The text that all entities of a type share.
@@ -136,38 +157,52 @@ impl MemoryGraph {
         new
     }
 
-    pub(super) fn add_note(&mut self, head: NoteHead) {
-        if self.note_slot(head.id).is_some() {
+    /// Adds a note, or replaces what is known of it.
+    pub(super) fn put_note(&mut self, head: NoteHead) {
+        if let Some(slot) = self.note_slot(head.id) {
+            self.replace_note(slot, head);
             return;
         }
         let slot = Slot::after(&self.notes);
         let notes = &self.notes;
         let id_of = |slot: Slot| notes.get(slot.at()).map(|note| note.id);
-        let digest_of = |slot: Slot| notes.get(slot.at()).map(|note| note.digest);
-        if let Some(by) = head.superseded_by {
-            self.note_edges += 1;
-            self.superseded.entry(by).or_default().push(slot);
-        } else if let Some(older) = self.digests.insert(&head.digest, slot, digest_of) {
-            self.doubles.entry(head.digest).or_default().push(older);
-        }
         self.note_at.insert(&head.id, slot, id_of);
-        let mentions: Box<[Slot]> = self.slots_of(&head.mentions);
-        let note = NoteState {
+        let state = self.state_of(slot, head);
+        self.notes.push(state);
+        self.list_note(slot);
+    }
+
+    /// A note as the graph keeps it; it is counted in its domain.
+    fn state_of(&mut self, slot: Slot, head: NoteHead) -> NoteState {
+        NoteState {
             id: head.id,
             label: head.label.into_boxed_str(),
             domain: self.count_domain(&head.domain),
             tier: head.tier,
             confidence: head.confidence,
             digest: head.digest,
-            mentions: mentions.clone(),
+            mentions: self.shown_mentions(slot, &head.mentions),
             superseded_by: head.superseded_by,
             created_at: head.created_at,
+        }
+    }
+
+    /// Adds a note to the lists that it belongs to.
+    fn list_note(&mut self, slot: Slot) {
+        let Some(note) = self.notes.get(slot.at()) else {
+            return;
         };
-        self.notes.push(note);
-        self.order.insert(
-            self.order.len() - newer_than(&self.notes, &self.order, slot),
-            slot,
-        );
+        let (digest, mentions) = (note.digest, note.mentions.clone());
+        let notes = &self.notes;
+        let digest_of = |slot: Slot| notes.get(slot.at()).map(|note| note.digest);
+        if let Some(by) = note.superseded_by {
+            self.note_edges += 1;
+            self.superseded.entry(by).or_default().push(slot);
+        } else if let Some(older) = self.digests.insert(&digest, slot, digest_of) {
+            self.doubles.entry(digest).or_default().push(older);
+        }
+        let newer = newer_than(&self.notes, &self.order, slot);
+        self.order.insert(self.order.len() - newer, slot);
         self.link(slot, &mentions);
     }
 
@@ -180,10 +215,6 @@ impl MemoryGraph {
         let name = known.unwrap_or_else(|| domain.into());
         *self.domains.entry(Arc::clone(&name)).or_default() += 1;
         name
-    }
-
-    fn slots_of(&self, entities: &[Uuid]) -> Box<[Slot]> {
-        entities.iter().filter_map(|id| self.entity_slot(*id)).collect()
     }
 
     fn link(&mut self, note: Slot, mentions: &[Slot]) {
@@ -212,13 +243,19 @@ impl MemoryGraph {
 
     /// Adds further mentions to a note.
     pub(super) fn add_mentions(&mut self, note: Uuid, more: &[Uuid]) {
-        let more = self.slots_of(more);
-        let Some((slot, state)) = self.note_mut(note) else {
+        let Some(slot) = self.note_slot(note) else {
             return;
         };
-        let is_new = |mention: &&Slot| !state.mentions.contains(mention);
-        let new: Vec<Slot> = more.iter().filter(is_new).copied().collect();
-        state.mentions = state.mentions.iter().chain(&new).copied().collect();
+        let own = self.own_mentions(slot).chain(more.iter().copied());
+        let mut seen = HashSet::new();
+        let own: Vec<Uuid> = own.filter(|id| seen.insert(*id)).collect();
+        let shown = self.shown_mentions(slot, &own);
+        let Some(state) = self.notes.get_mut(slot.at()) else {
+            return;
+        };
+        let before = std::mem::replace(&mut state.mentions, shown);
+        let is_new = |mention: &&Slot| !before.contains(mention);
+        let new: Vec<Slot> = state.mentions.iter().filter(is_new).copied().collect();
         self.link(slot, &new);
     }
 
@@ -239,29 +276,6 @@ impl MemoryGraph {
     fn note_mut(&mut self, id: Uuid) -> Option<(Slot, &mut NoteState)> {
         let slot = self.note_slot(id)?;
         Some((slot, self.notes.get_mut(slot.at())?))
-    }
-
-    /// Adds a relationship, or updates the properties of a known one.
-    pub(super) fn put_relation(&mut self, relation: StoredRelation) {
-        let relations = &self.relations;
-        let id_of = |slot: Slot| relations.get(slot.at()).map(|relation| relation.id);
-        if let Some(known) = self.relation_at.get(&relation.id, id_of) {
-            if let Some(known) = self.relations.get_mut(known.at()) {
-                *known = relation;
-            }
-            return;
-        }
-        let slot = Slot::after(&self.relations);
-        self.relation_at.insert(&relation.id, slot, id_of);
-        // A self-relation appears only once in its entity's list.
-        let other = (relation.target != relation.source).then_some(relation.target);
-        for end in iter::once(relation.source).chain(other) {
-            let at = self.entity_slot(end);
-            if let Some(entity) = at.and_then(|slot| self.entities.get_mut(slot.at())) {
-                entity.relations.push(slot);
-            }
-        }
-        self.relations.push(relation);
     }
 
     /// Records that a note was superseded by another.
@@ -315,6 +329,19 @@ impl MemoryGraph {
         None
     }
 
+    /// Whether a note is this one, or superseded by it directly or through others.
+    pub(super) fn is_or_becomes(&self, note: Uuid, this: Uuid) -> bool {
+        let mut at = Some(note);
+        for _ in 0..=self.notes.len() {
+            match at {
+                Some(id) if id == this => return true,
+                Some(id) => at = self.note(id).and_then(|note| note.superseded_by),
+                None => return false,
+            }
+        }
+        false
+    }
+
     /// Whether every note belongs to this domain.
     pub(super) fn is_all_of(&self, domain: &str) -> bool {
         self.domains.keys().all(|known| &**known == domain)
@@ -340,7 +367,7 @@ impl MemoryGraph {
         self.notes.get(slot.at())
     }
 
-    /// The ids of the entities that a note mentions.
+    /// The ids of the entities that a note mentions, or of those that stand for them.
     pub(super) fn mentioned_by<'a>(&'a self, note: &'a NoteState) -> impl Iterator<Item = Uuid> + 'a {
         let entities = note.mentions.iter().filter_map(|slot| self.entity_in(*slot));
         entities.map(|entity| entity.id)
@@ -348,12 +375,7 @@ impl MemoryGraph {
 
     /// Number of notes, superseded ones included.
     pub(super) fn note_count(&self) -> usize {
-        self.notes.len()
-    }
-
-    /// Notes in the order of their slots.
-    pub(super) fn notes(&self) -> &[NoteState] {
-        &self.notes
+        self.notes.len() - self.removed.notes
     }
 
     /// Notes, oldest first.
@@ -368,17 +390,17 @@ impl MemoryGraph {
     }
 
     pub(super) fn has_entity(&self, id: Uuid) -> bool {
-        self.entity_slot(id).is_some()
+        self.own_slot(id).is_some()
     }
 
+    /// The entity with this id, or the one that stands for it.
     pub(super) fn entity_slot(&self, id: Uuid) -> Option<Slot> {
+        Some(self.merges.standing(self.own_slot(id)?))
+    }
+
+    fn own_slot(&self, id: Uuid) -> Option<Slot> {
         let id_of = |slot: Slot| self.entity_in(slot).map(|entity| entity.id);
         self.entity_at.get(&id, id_of)
-    }
-
-    pub(super) fn relation(&self, id: Uuid) -> Option<&StoredRelation> {
-        let id_of = |slot: Slot| self.relations.get(slot.at()).map(|relation| relation.id);
-        self.relations.get(self.relation_at.get(&id, id_of)?.at())
     }
 
     pub(super) fn is_active(&self, note: Uuid) -> bool {
@@ -406,7 +428,7 @@ impl MemoryGraph {
     /// The entities with a name, alias or value of this canonical form, oldest first.
     pub(super) fn slots_with_key(&self, key: &str) -> Vec<Slot> {
         let mut slots = self.by_name.maybe(key);
-        slots.retain(|slot| self.is_named(*slot, key));
+        slots.retain(|slot| !self.merges.is_merged(*slot) && self.is_named(*slot, key));
         slots
     }
 
@@ -422,10 +444,7 @@ impl MemoryGraph {
         };
         let mut seen: HashSet<Slot> = asked.iter().copied().collect();
         seen.insert(entity);
-        let relations = state
-            .relations
-            .iter()
-            .filter_map(|slot| self.relations.get(slot.at()));
+        let relations = state.relations.iter().filter_map(|slot| self.relation_in(*slot));
         let others = relations.filter_map(|relation| {
             let other = if relation.source == state.id {
                 relation.target
@@ -437,10 +456,14 @@ impl MemoryGraph {
         others.filter(|slot| seen.insert(*slot)).take(limit).collect()
     }
 
-    /// The canonical values of these entities.
+    /// The canonical values of these entities, or of those that stand for them.
     pub(super) fn values(&self, ids: &[Uuid]) -> Vec<String> {
-        let value = |id: &Uuid| Some(self.entity(id)?.value.to_string());
-        ids.iter().filter_map(value).collect()
+        let mut seen = HashSet::new();
+        let slots = ids.iter().filter_map(|id| self.entity_slot(*id));
+        let entities = slots
+            .filter(|slot| seen.insert(*slot))
+            .filter_map(|slot| self.entity_in(slot));
+        entities.map(|entity| entity.value.to_string()).collect()
     }
 
     pub(super) fn entity(&self, id: &Uuid) -> Option<&EntityState> {

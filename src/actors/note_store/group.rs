@@ -153,20 +153,22 @@ impl Group {
     }
 
     /// Adds the entities and relationships of a note that the graph does not know yet.
-    fn add_mentioned(&mut self, memory: &Memory, prepared: &PreparedNote) {
+    pub(super) fn add_mentioned(&mut self, memory: &Memory, prepared: &PreparedNote) {
         let graph = memory.graph();
         let created_at = prepared.note.created_at;
         for (draft, id) in prepared.mentions.entities.iter().zip(&prepared.note.mentions) {
             if let Some(known) = graph.entity(id) {
                 let has = |alias: &String| known.aliases().contains(alias);
-                if !draft.aliases.iter().all(has) {
-                    self.write.rename(known.stored(), &draft.aliases);
+                if known.id != *id || !draft.aliases.iter().all(has) {
+                    let stored = graph.own_entity(*id).into_iter();
+                    stored.for_each(|stored| self.write.rename(stored, &draft.aliases));
                 }
             } else if self.new_entities.insert(*id) {
                 self.write.entities.push(StoredEntity {
                     id: *id,
                     draft: draft.clone(),
                     created_at,
+                    merged_into: None,
                 });
             } else if let Some(new) = self.write.entities.iter_mut().find(|new| new.id == *id) {
                 new.draft.add_aliases(&draft.aliases);

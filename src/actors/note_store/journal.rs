@@ -24,7 +24,7 @@ use super::graph::{Loading, MemoryGraph};
 use crate::files;
 
 /// Name and version of the format, which a change of what is stored must raise.
-const FORMAT: &[u8; 16] = b"threat-memory g2";
+const FORMAT: &[u8; 16] = b"threat-memory g3";
 /// Length and checksum before each record.
 const FRAME: usize = 8;
 /// Largest record in bytes; a longer one can only be damage.
@@ -181,16 +181,16 @@ fn header(workspace: Uuid) -> [u8; 32] {
 
 /// A graph as changes to an empty one, in its own order; only the last part has the revision.
 fn parts(graph: &MemoryGraph, rev: u64) -> impl Iterator<Item = Changes> + '_ {
-    let entities = graph.entities.chunks(PART).map(|part| Changes {
-        entities: part.iter().map(|entity| entity.stored()).collect(),
+    let entities = parts_of(graph.own_entities()).map(|entities| Changes {
+        entities,
         ..Changes::default()
     });
-    let relations = graph.relations.chunks(PART).map(|part| Changes {
-        relations: part.to_vec(),
+    let relations = parts_of(graph.own_relations()).map(|relations| Changes {
+        relations,
         ..Changes::default()
     });
-    let notes = graph.notes().chunks(PART).map(|part| Changes {
-        notes: part.iter().map(|note| graph.head(note)).collect(),
+    let notes = parts_of(graph.present_notes().map(|note| graph.head(note))).map(|notes| Changes {
+        notes,
         ..Changes::default()
     });
     let end = Changes {
@@ -198,6 +198,13 @@ fn parts(graph: &MemoryGraph, rev: u64) -> impl Iterator<Item = Changes> + '_ {
         ..Changes::default()
     };
     entities.chain(relations).chain(notes).chain([end])
+}
+
+fn parts_of<T>(mut all: impl Iterator<Item = T>) -> impl Iterator<Item = Vec<T>> {
+    std::iter::from_fn(move || {
+        let part: Vec<T> = all.by_ref().take(PART).collect();
+        (!part.is_empty()).then_some(part)
+    })
 }
 
 /// A record with its frame; its checksum continues the one of the record before.

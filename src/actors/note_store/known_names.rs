@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::graph::{EntityState, MemoryGraph};
+use super::graph::MemoryGraph;
 use crate::domain::extraction::{EntityKind, KnownNames, KnownThing, each_phrase_of};
 use crate::domain::memory::entity::{EntityDraft, Mentions};
 use crate::search::{KeyStarts, canonical_key};
@@ -39,9 +39,9 @@ impl<'g> NoteNames<'g> {
             }
             seen.insert(phrase.to_owned());
             let key = canonical_key(phrase);
-            for slot in graph.slots_with_key(&key) {
-                let thing = graph.entity_in(slot).and_then(thing_of);
-                if let Some(thing) = thing {
+            // A text means what it names, whatever stands for that at the moment.
+            for entity in graph.own_entities_named(&key) {
+                if let Some(thing) = thing_of_draft(&entity.draft) {
                     known.add(phrase, &Arc::new(thing));
                 }
             }
@@ -69,16 +69,6 @@ impl<'g> NoteNames<'g> {
             }
         }
     }
-}
-
-fn thing_of(entity: &EntityState) -> Option<KnownThing> {
-    Some(KnownThing {
-        kind: named_kind(&entity.entity_type)?,
-        name: entity.name().to_owned(),
-        value: entity.value.to_string(),
-        aliases: entity.aliases().to_vec(),
-        external_ids: Vec::new(),
-    })
 }
 
 fn thing_of_draft(draft: &EntityDraft) -> Option<KnownThing> {

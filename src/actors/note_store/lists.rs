@@ -28,6 +28,7 @@ impl MemoryGraph {
             entity_value: entity.value.to_string(),
             note_count: entity.note_count(),
             tier: entity.tier().map(|tier| tier.as_str().to_owned()),
+            merged: self.merged_into(entity.id),
         }
     }
 
@@ -48,8 +49,7 @@ impl MemoryGraph {
     /// Relationships between entities, then each note's mentions and the note it superseded.
     pub(super) fn edges(&self, page: Page) -> Vec<GraphEdge> {
         let relations = self
-            .relations
-            .iter()
+            .shown_relations()
             .filter_map(|relation| self.relation_edge(relation));
         let of_note = |head: &NoteState| {
             let mentions = self.mentioned_by(head).map(|id| (id, MENTIONS));
@@ -59,9 +59,9 @@ impl MemoryGraph {
         let from_notes = self
             .notes_by_age()
             .flat_map(|head| of_note(head).into_iter().map(move |end| (head, end)));
-        let taken = self.relations.len().saturating_sub(page.offset).min(page.limit);
+        let taken = self.relation_count().saturating_sub(page.offset).min(page.limit);
         let mut edges: Vec<GraphEdge> = relations.skip(page.offset).take(page.limit).collect();
-        let skipped = page.offset.saturating_sub(self.relations.len());
+        let skipped = page.offset.saturating_sub(self.relation_count());
         let rest = from_notes.skip(skipped).take(page.limit - taken);
         edges.extend(rest.filter_map(|(head, (other, kind))| self.note_edge(head, other, kind)));
         edges
@@ -142,8 +142,8 @@ impl MemoryGraph {
     /// Number of nodes and of edges.
     pub(super) fn size(&self) -> (usize, usize) {
         (
-            self.entities.len() + self.note_count(),
-            self.relations.len() + self.note_edges,
+            self.entity_count() + self.note_count(),
+            self.relation_count() + self.note_edges,
         )
     }
 
@@ -151,7 +151,7 @@ impl MemoryGraph {
         let mut by_type: BTreeMap<String, TypeCount> = known_types()
             .map(|name| (name.to_owned(), TypeCount::default()))
             .collect();
-        for entity in &self.entities {
+        for (_, entity) in self.standing_entities() {
             let count = by_type.entry(entity.entity_type.to_string()).or_default();
             count.unique_entities += 1;
             count.total_mappings += entity.notes.len();
@@ -160,7 +160,7 @@ impl MemoryGraph {
         MemoryCounts {
             notes: self.note_count(),
             notes_created: 0,
-            entities: self.entities.len(),
+            entities: self.entity_count(),
             graph_nodes,
             graph_edges,
             is_writable: true,

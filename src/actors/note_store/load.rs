@@ -71,7 +71,7 @@ async fn catch_up_copy(
     let newest = rev.max(heads.rev).max(entities.rev);
     let changes = Changes {
         rev: newest,
-        ..Changes::since(&graph, heads.rows, entities.rows, relations)
+        ..Changes::since(&graph, heads, entities, relations)
     };
     if !known || !is_complete(&graph, &changes) {
         tracing::info!("the copy of the graph does not belong to the database; reading the database instead");

@@ -68,6 +68,10 @@ impl<'g> Networks<'g> {
             .flat_map(|kind| graph.entities_of_type(kind.row().local))
             .filter_map(|(_, entity)| Some((Network::read(&entity.value)?, entity)))
             .collect();
+        let merged = ADDRESSES
+            .iter()
+            .flat_map(|kind| graph.merged_of_type(kind.row().local));
+        all.extend(merged.filter_map(|(value, entity)| Some((Network::read(value)?, entity))));
         all.sort_by_key(|(network, _)| *network);
         let lengths: BTreeSet<(Version, u8)> = all
             .iter()

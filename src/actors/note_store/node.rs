@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use uuid::Uuid;
 
-use super::graph::{At, EntityState, MemoryGraph, NoteState};
+use super::graph::{EntityState, MemoryGraph, NoteState};
 use crate::domain::memory::entity::EntityKey;
 use crate::domain::memory::view::{GraphNode, NOTE_TYPE};
 use crate::store::StoredRelation;
@@ -68,7 +68,7 @@ impl Node<'_> {
 impl MemoryGraph {
     /// Entities, then notes, each oldest first.
     pub(super) fn all_nodes(&self) -> impl Iterator<Item = Node<'_>> {
-        let entities = self.entities.iter().map(Node::Entity);
+        let entities = self.standing_entities().map(|(_, entity)| Node::Entity(entity));
         entities.chain(self.notes_by_age().map(Node::Note))
     }
 
@@ -122,7 +122,7 @@ impl MemoryGraph {
         entity: &'a EntityState,
     ) -> impl Iterator<Item = &'a StoredRelation> {
         let slots = entity.relations.iter();
-        slots.filter_map(|slot| self.relations.get(slot.at()))
+        slots.filter_map(|slot| self.relation_in(*slot))
     }
 
     /// The entity at the other end of a relationship.

@@ -9,7 +9,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::EntityDraft;
 use crate::domain::why::MatchedBy;
-use crate::store::{NotesWrite, StoredEntity, StoredRelation};
+use crate::store::{NotesWrite, StoredEntity, StoredRelation, WriteSource};
 
 impl NoteCore {
     /// Writes one edge, and its two ends if they are new.
@@ -20,7 +20,10 @@ impl NoteCore {
         let turn = self.notes.turn(ws, &state).await?;
         memory.refresh(&self.notes.store, &turn).await?;
         let now = clock::now();
-        let mut write = NotesWrite::default();
+        let mut write = NotesWrite {
+            source: WriteSource::Relationship,
+            ..NotesWrite::default()
+        };
         let mut end = |draft: EntityDraft| {
             let id = memory.ids.entity(&draft.key);
             let known = memory.graph().has_entity(id);
@@ -29,6 +32,7 @@ impl NoteCore {
                     id,
                     draft,
                     created_at: now,
+                    merged_into: None,
                 });
             }
             id

@@ -191,7 +191,8 @@ impl Memory {
         }
     }
 
-    fn shorten_copy(&self, rev: u64) {
+    /// Writes the copy anew from the graph, which shows everything up to this revision: nothing else is left in it.
+    pub(super) fn shorten_copy(&self, rev: u64) {
         let (mut journal, graph) = (self.journal.lock(), self.graph());
         let shortened = journal.as_mut().map(|journal| journal.shorten(&graph, rev));
         if let Some(Err(error)) = shortened {

@@ -3,6 +3,7 @@
 //! - [`tier`]: trust in a note, by its source.
 //! - [`injection`]: texts that read like instructions to a language model.
 //! - [`digest`](mod@digest): identity of exact duplicates. [`similarity`]: near-duplicates.
+//! - [`change`]: what the history tells.
 //! - [`correction`]: texts that correct others.
 //! - [`synthesis`]: the formats of an answer made from notes.
 //! - [`note`], [`entity`], [`view`]: notes, the entities they mention, and the graph as the API shows it.
@@ -11,6 +12,7 @@
 //! Invariants: the same input gives the same result, in time linear in the text, and no input causes a panic. Nothing
 //! here does I/O or reads the clock.
 
+pub mod change;
 pub mod correction;
 pub mod digest;
 pub mod entity;

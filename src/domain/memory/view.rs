@@ -75,6 +75,10 @@ pub struct EntityView {
     /// The best tier of those notes.
     #[schema(required)]
     pub tier: Option<String>,
+    /// The ids of the entities that are merged into it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    pub merged: Vec<String>,
 }
 
 wire_enum! {

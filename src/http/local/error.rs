@@ -11,6 +11,7 @@ use utoipa::ToSchema;
 use crate::domain::error::DomainError;
 use crate::http::problem::{self, Problem, RETRY_SECONDS};
 use crate::http::wire;
+use crate::local::MemoryError;
 
 pub(super) const KEY_REQUIRED: &str = "Valid API key required";
 pub(super) const SET_A_KEY: &str = "Set LOCAL_WEB_API_KEY before exposing the web API";
@@ -87,6 +88,11 @@ pub enum LocalError {
     /// 422 Unprocessable Content.
     Issues(Vec<Value>),
     Domain(DomainError),
+    /// 400 Bad Request: a field names something that can't be done.
+    BadRequest {
+        field: String,
+        rule: String,
+    },
 }
 
 impl LocalError {
@@ -98,11 +104,19 @@ impl LocalError {
         Self::Issues(issues.iter().map(|issue| json!(issue)).collect())
     }
 
+    /// The error of a request that is well formed: a field that breaks a rule of the memory is a 400.
+    pub(super) fn bad_request(error: MemoryError) -> Self {
+        match error {
+            MemoryError::Domain(DomainError::Invalid { field, rule }) => Self::BadRequest { field, rule },
+            MemoryError::Domain(_) | MemoryError::WriteCapacity | MemoryError::Open(_) => error.into(),
+        }
+    }
+
     fn retry_after(&self) -> Option<u64> {
         match self {
             Self::Message(StatusCode::TOO_MANY_REQUESTS, _) => Some(RETRY_SECONDS),
             Self::Domain(error) => problem::retry_after(error),
-            Self::Message(..) | Self::Issues(_) => None,
+            Self::Message(..) | Self::Issues(_) | Self::BadRequest { .. } => None,
         }
     }
 }
@@ -123,6 +137,7 @@ impl fmt::Display for LocalError {
         match self {
             Self::Message(_, text) => f.write_str(text),
             Self::Issues(issues) => write!(f, "{} invalid fields", issues.len()),
+            Self::BadRequest { field, rule } => write!(f, "{field}: {rule}"),
             Self::Domain(DomainError::RateLimited { .. }) => f.write_str(RATE_LIMITED),
             Self::Domain(DomainError::Internal { .. }) => f.write_str(INTERNAL),
             Self::Domain(error) => error.fmt(f),
@@ -135,6 +150,7 @@ impl ResponseError for LocalError {
         match self {
             Self::Message(status, _) => *status,
             Self::Issues(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::BadRequest { .. } => StatusCode::BAD_REQUEST,
             Self::Domain(error) => problem::status_of(error, StatusCode::UNPROCESSABLE_ENTITY),
         }
     }
@@ -150,7 +166,7 @@ impl ResponseError for LocalError {
                 loc.extend(field.split('.').map(|part| json!(part)));
                 json!([{"type": "value_error", "loc": loc, "msg": format!("Value error, {rule}"), "input": null}])
             }
-            Self::Message(..) | Self::Domain(_) => json!(self.to_string()),
+            Self::Message(..) | Self::Domain(_) | Self::BadRequest { .. } => json!(self.to_string()),
         };
         problem::response(self.status_code(), self.retry_after(), json!({"detail": detail}))
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The fields of all request bodies of the API; unknown fields are ignored.
-const KNOWN: [&str; 15] = [
+const KNOWN: [&str; 19] = [
     "query",
     "k",
     "domain",
@@ -23,6 +23,10 @@ const KNOWN: [&str; 15] = [
     "format",
     "values",
     "text",
+    "by",
+    "from",
+    "into",
+    "entity",
 ];
 /// Longest input that an error echoes, in characters of JSON.
 const SHOWN: usize = 200;

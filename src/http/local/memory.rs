@@ -1,5 +1,6 @@
 //! Remember, recall, ingest and synthesize.
 
+mod notes;
 mod types;
 
 use std::net::IpAddr;
@@ -8,11 +9,11 @@ use std::time::Instant;
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::Value;
-use uuid::Uuid;
 
+pub(super) use self::notes::{CorrectionBody, SupersedeBody};
 use self::types::{
     IngestAnswer, ItemResult, MAX_DOMAIN, MAX_FORMAT, MAX_SOURCE_REF, MAX_SOURCE_TYPE, MAX_TIME, NoteView,
-    QuestionView, RecallAnswer, RememberAnswer, SynthesizeAnswer, WholeNote,
+    QuestionView, RecallAnswer, RememberAnswer, SynthesizeAnswer,
 };
 pub(super) use self::types::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
 use super::body::{fields_of, limit_for};
@@ -31,11 +32,20 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded_resource("/api/remember").route(web::post().to(remember)));
     cfg.service(guarded_resource("/api/ingest").route(web::post().to(ingest)));
     cfg.service(guarded_resource("/api/synthesize").route(web::post().to(synthesize)));
-    cfg.service(guarded_resource("/api/notes/{id}").route(web::get().to(note)));
+    notes::configure(cfg);
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(recall, remember, ingest, synthesize, note))]
+#[openapi(paths(
+    recall,
+    remember,
+    ingest,
+    synthesize,
+    notes::note,
+    notes::correct,
+    notes::supersede,
+    notes::delete
+))]
 pub(super) struct Docs;
 
 impl From<MemoryError> for LocalError {
@@ -273,18 +283,4 @@ async fn synthesize(
         sources_count: answer.sources_count,
         latency_ms: millis(since),
     }))
-}
-
-/// Reads a complete note.
-///
-/// Superseded notes are included.
-#[utoipa::path(
-    get, path = "/api/notes/{id}", tag = "Memory", operation_id = "read_note",
-    params(("id" = Uuid, Path, description = "Id of the note.")),
-    responses((status = 200, description = "The note.", body = WholeNote)),
-)]
-async fn note(state: web::Data<LocalState>, id: web::Path<String>) -> Result<HttpResponse, LocalError> {
-    let id = Uuid::parse_str(&id).map_err(|_| DomainError::NotFound("note"))?;
-    let found = state.memory.note(id).await?;
-    Ok(HttpResponse::Ok().json(WholeNote::from(found)))
 }

@@ -1,6 +1,7 @@
 //! The local API: one file per resource. Responses keep the shapes that clients of the tool it replaces expect.
 
 mod body;
+mod changes;
 mod config;
 mod error;
 mod graph;
@@ -75,6 +76,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     memory::configure(cfg);
     graph::configure(cfg);
     lookup::configure(cfg);
+    changes::configure(cfg);
     system::configure(cfg);
     streams::configure(cfg);
     config::configure(cfg);

@@ -13,15 +13,16 @@ use serde_json::{Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 
+use super::changes::ChangesQuery;
 use super::error::{BAD_BODY, ErrorBody, InvalidBody, KEY_REQUIRED, LocalError, RATE_LIMITED, SET_A_KEY};
-use super::graph::{EdgesQuery, EntitiesQuery, NodeQuery, NodesQuery, ViewQuery};
+use super::graph::{EdgesQuery, EntitiesQuery, MergeBody, NodeQuery, NodesQuery, UnmergeBody, ViewQuery};
 use super::guard::FOREIGN_PAGE;
 use super::lookup::LookupBody;
-use super::memory::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
+use super::memory::{CorrectionBody, IngestBody, RecallBody, RememberBody, SupersedeBody, SynthesizeBody};
 use super::system::{HistoryQuery, LogsQuery};
 use super::validate::{Fields, ReaderSchema};
 use super::{
-    API_VERSION, LocalState, config, graph, guard, guarded_resource, lookup, memory, streams, system,
+    API_VERSION, LocalState, changes, config, graph, guard, guarded_resource, lookup, memory, streams, system,
 };
 use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
@@ -154,6 +155,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
         memory::Docs::openapi(),
         graph::Docs::openapi(),
         lookup::Docs::openapi(),
+        changes::Docs::openapi(),
         system::Docs::openapi(),
         streams::Docs::openapi(),
         config::Docs::openapi(),
@@ -196,13 +198,20 @@ fn current(settings: &LocalSettings, with_key: bool) -> Option<Value> {
 }
 
 /// What the reader of each body takes.
-fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 5] {
+fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 9] {
     [
         (
             "RecallBody",
             Fields::describe(|fields| RecallBody::read(fields, settings)),
         ),
         ("LookupBody", Fields::describe(LookupBody::read)),
+        ("SupersedeBody", Fields::describe(SupersedeBody::read)),
+        ("MergeBody", Fields::describe(MergeBody::read)),
+        ("UnmergeBody", Fields::describe(UnmergeBody::read)),
+        (
+            "CorrectionBody",
+            Fields::describe(|fields| CorrectionBody::read(fields, settings)),
+        ),
         (
             "RememberBody",
             Fields::describe(|fields| RememberBody::read(fields, settings)),
@@ -219,13 +228,14 @@ fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 5] {
 }
 
 /// What the reader of each query string takes.
-fn queries() -> [(&'static str, ReaderSchema); 7] {
+fn queries() -> [(&'static str, ReaderSchema); 8] {
     [
         ("/api/graph/nodes", Fields::describe(NodesQuery::read)),
         ("/api/graph/edges", Fields::describe(EdgesQuery::read)),
         ("/api/graph/view", Fields::describe(ViewQuery::read)),
         ("/api/graph/node", Fields::describe(NodeQuery::read)),
         ("/api/entities", Fields::describe(EntitiesQuery::read)),
+        ("/api/changes", Fields::describe(ChangesQuery::read)),
         ("/api/history", Fields::describe(HistoryQuery::read)),
         ("/api/logs", Fields::describe(LogsQuery::read)),
     ]

@@ -29,7 +29,8 @@ impl Fields<'_> {
         (first, last)
     }
 
-    fn time(&mut self, name: &str, end: DayBound) -> Option<DateTime<Utc>> {
+    /// An instant: the first or the last of a day, or a time; missing, null and empty all mean none.
+    pub(super) fn time(&mut self, name: &str, end: DayBound) -> Option<DateTime<Utc>> {
         let schema = || json!({"type": ["string", "null"], "pattern": format!("^$|{DAY_OR_TIME}"), "example": "2024-05-01"});
         match self.optional(name, schema)? {
             Value::String(text) if text.is_empty() => None,

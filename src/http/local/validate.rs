@@ -172,6 +172,15 @@ impl<'a> Fields<'a> {
         Some(self.checked_text(name, value, 0, max)).filter(|text| !text.is_empty())
     }
 
+    /// A text that may be missing; null means the same.
+    pub(super) fn text_if_given(&mut self, name: &str, min: usize, max: usize) -> Option<String> {
+        self.note(name, || {
+            with(text_schema(min, max), "type", json!(["string", "null"]))
+        });
+        let value = self.get(name).filter(|value| !value.scalar().is_null())?;
+        Some(self.checked_text(name, value, min, max))
+    }
+
     /// Words of a query string, separated by commas or in several parameters of the name; missing means none.
     pub(super) fn words(&mut self, name: &str, max: usize) -> Vec<String> {
         self.note(name, || text_schema(0, max));
@@ -288,6 +297,15 @@ impl<'a> Fields<'a> {
             Some(json!({"expected": expected})),
         );
         default
+    }
+
+    /// One of a list of words; missing means none.
+    pub(super) fn optional_choice<T: Copy + fmt::Display>(&mut self, name: &str, choices: &[T]) -> Option<T> {
+        let first = *choices.first()?;
+        let chosen = self.choice_or(name, choices, first);
+        let words: Vec<String> = choices.iter().map(T::to_string).collect();
+        self.note(name, || json!({"type": "string", "enum": words}));
+        self.get(name).map(|_| chosen)
     }
 
     /// A boolean with a default.

@@ -124,7 +124,7 @@ impl WorkspaceIndex {
     }
 
     /// Writes these documents and those that are only in memory into the text index.
-    fn flush(
+    pub(super) fn flush(
         &self,
         writing: &mut WriterState,
         docs: &[&IndexDoc],

@@ -49,6 +49,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
         29,
         include_str!("../../../schemas/0029_observable_versions.surql"),
     ),
+    (30, include_str!("../../../schemas/0030_note_history.surql")),
     (31, include_str!("../../../schemas/0031_changes.surql")),
     (32, include_str!("../../../schemas/0032_merges.surql")),
     (33, include_str!("../../../schemas/0033_distinct.surql")),

@@ -56,6 +56,14 @@ pub(super) struct NoteEntityRow {
     pub(in crate::store) properties: String,
     pub(in crate::store) rev: i64,
     pub(in crate::store) ingested_at: DateTime<Utc>,
+    pub(in crate::store) merged_into: Option<Uuid>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct RestatementRow {
+    pub(in crate::store) id: RecordId,
+    pub(in crate::store) proof: Option<String>,
+    pub(in crate::store) note: Option<Uuid>,
 }
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -197,6 +205,24 @@ pub(super) fn edge_update(relation: &StoredRelation) -> RowUpdate {
     }
 }
 
+pub(super) fn restatement(relation: &StoredRelation) -> RestatementRow {
+    RestatementRow {
+        id: record("edge", relation.id),
+        proof: relation.proof.clone(),
+        note: relation.note,
+    }
+}
+
+pub(super) fn merge_update(entity: &StoredEntity) -> RowUpdate {
+    RowUpdate {
+        id: record("node", entity.id),
+        by: entity.merged_into,
+        mentions: Vec::new(),
+        confidence: entity.draft.confidence,
+        properties: None,
+    }
+}
+
 pub(super) fn mention_update((note, mentions): &(Uuid, Vec<Uuid>)) -> RowUpdate {
     RowUpdate {
         id: record("note", *note),
@@ -315,6 +341,7 @@ impl NoteEntityRow {
                 confidence: self.confidence,
             },
             created_at: self.ingested_at,
+            merged_into: self.merged_into,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! What the local memory's graph is made of: all of it, or what was written after a revision.
 
+use std::collections::HashSet;
+
 use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
@@ -10,7 +12,7 @@ use crate::store::rows::{EdgeRow, record};
 use crate::store::{Store, failed};
 
 const HEAD: &str = "id, label, domain, tier, confidence, digest, mentions, superseded_by, rev, created_at";
-const ENTITY: &str = "id, name, confidence, properties, rev, ingested_at";
+const ENTITY: &str = "id, name, confidence, properties, rev, ingested_at, merged_into";
 const WHAT: &str = "reading the memory failed";
 /// Notes read at a time.
 const PAGE: usize = 2_000;
@@ -22,6 +24,8 @@ const NODES: usize = 200;
 pub struct RowsAtRev<T> {
     pub rows: Vec<T>,
     pub rev: u64,
+    /// The ids of what was written and is no longer there.
+    pub gone: Vec<Uuid>,
 }
 
 impl Store {
@@ -62,6 +66,7 @@ impl Store {
     /// The heads of the notes written after a revision.
     pub async fn note_heads_after(&self, ws: Uuid, rev: u64) -> Result<RowsAtRev<NoteHead>, DomainError> {
         let mut rows: Vec<NoteHeadRow> = Vec::new();
+        let mut written: HashSet<Uuid> = HashSet::new();
         let mut after = rev;
         loop {
             let changes = self.changes(ws, after, PAGE).await?;
@@ -69,8 +74,15 @@ impl Store {
             after = last;
             let ids: Vec<Uuid> = changes.notes.iter().map(|change| change.id).collect();
             rows.extend(self.rows_with_ids(ws, HEAD, "note", &ids).await?);
+            written.extend(ids);
         }
-        rows_at_rev(rows, |row| row.rev, NoteHeadRow::into_head)
+        let mut heads = rows_at_rev(rows, |row: &NoteHeadRow| row.rev, NoteHeadRow::into_head)?;
+        heads.rev = heads.rev.max(after);
+        for head in &heads.rows {
+            written.remove(&head.id);
+        }
+        heads.gone = written.into_iter().collect();
+        Ok(heads)
     }
 
     /// The entities written after a revision, and the edges from those of which an edge was written after it.
@@ -85,6 +97,8 @@ impl Store {
         let mut entities = rows_at_rev(rows, |row| row.rev, NoteEntityRow::into_entity)?;
         let highest = changes.iter().map(|change| change.rev).max();
         entities.rev = entities.rev.max(highest.unwrap_or(0));
+        let there: HashSet<Uuid> = entities.rows.iter().map(|entity| entity.id).collect();
+        entities.gone = ids.iter().filter(|id| !there.contains(id)).copied().collect();
         Ok((entities, self.edges_from(ws, &ids).await?))
     }
 
@@ -142,5 +156,6 @@ fn rows_at_rev<R, T>(
     Ok(RowsAtRev {
         rows: rows.into_iter().map(into).collect::<Result<_, _>>()?,
         rev: u64::try_from(highest).unwrap_or(0),
+        gone: Vec::new(),
     })
 }

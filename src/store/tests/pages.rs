@@ -23,6 +23,7 @@ async fn fill(store: &Store, ws: Uuid, entities: usize) {
                     confidence: 1.0,
                 },
                 created_at: clock::now(),
+                merged_into: None,
             });
         }
         let rev = store.last_write(ws).await.unwrap() + 1;

@@ -2,7 +2,9 @@
 mod api;
 mod bodies;
 mod browser;
+mod changes;
 mod config;
+mod corrections;
 pub mod durability;
 mod edition;
 mod enricher;

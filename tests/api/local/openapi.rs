@@ -216,14 +216,31 @@ fn the_requests_of_the_examples_are_answered_as_documented() {
             .remember("APT28 (Fancy Bear) used X-Agent against 203.0.113.7.")
             .await;
         let note = app.client.recall("APT28").await.remove(0);
+        // These have something of their own to change, so that the others find what they ask for.
+        let spare = app.client.remember("Turla was seen at 198.51.100.77.").await;
+        let spare = spare["note_id"].as_str().unwrap().to_owned();
+        let other = app.client.remember("Turla is quiet in spring.").await;
+        let other = other["note_id"].as_str().unwrap().to_owned();
+        let by = note.clone();
+        let changed = |path: &str| match path {
+            "/api/notes/{id}/supersede" => Some(json!({"by": by})),
+            "/api/entities/merge" => Some(json!({"from": "actor:turla", "into": "actor:apt28"})),
+            "/api/entities/unmerge" => Some(json!({"entity": "actor:turla"})),
+            _ => None,
+        };
         for (method, path, operation) in operations(&document) {
             if path.ends_with("/stream") {
                 // They never end; `streams.rs` follows them.
                 continue;
             }
             let asked = Method::from_bytes(method.as_bytes()).unwrap();
+            let id = match (method.as_str(), path.ends_with("/supersede")) {
+                (_, true) => &other,
+                ("DELETE", false) => &spare,
+                _ => &note,
+            };
             let target = path
-                .replace("{id}", &note)
+                .replace("{id}", id)
                 .replace("{file}", "viewer.js")
                 // The example of a change lets this one wait.
                 .replace("{path}", "llm.model");
@@ -231,7 +248,8 @@ fn the_requests_of_the_examples_are_answered_as_documented() {
             let mut request = app.client.request(asked, &target);
             let content = &operation["requestBody"]["content"]["application/json"];
             if !content.is_null() {
-                request = request.json(&content["example"]);
+                let changed = changed(&path);
+                request = request.json(changed.as_ref().unwrap_or(&content["example"]));
             }
             let answer = request.send().await.unwrap();
             let status = answer.status().as_u16().to_string();

@@ -7,7 +7,7 @@ import { MARKER, notes } from "../support/seed.mjs";
 import { serviceOf } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
-const VIEWS = ["Overview", "Search", "Look-up", "Graph", "Ingest", "Entities", "History", "Logs", "Configuration"];
+const VIEWS = ["Overview", "Search", "Look-up", "Graph", "Ingest", "Entities", "Changes", "History", "Logs", "Configuration"];
 const PHONE = { width: 360, height: 740 };
 const MOST_BYTES = 200_000;
 // Some ten times what it takes on an idle machine; the real figure is printed.

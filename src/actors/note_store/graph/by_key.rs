@@ -51,6 +51,21 @@ impl SortedSlots {
         }
     }
 
+    /// Takes the slot with exactly this key out.
+    fn remove(&mut self, slot: Slot, order: impl Fn(Slot) -> Ordering) {
+        let (at, place) = self.place(order);
+        if let Some(block) = self
+            .blocks
+            .get_mut(at)
+            .filter(|block| block.get(place) == Some(&slot))
+        {
+            block.remove(place);
+            if block.is_empty() {
+                self.blocks.remove(at);
+            }
+        }
+    }
+
     /// The slots that are not less, in order.
     fn from(&self, order: impl Fn(Slot) -> Ordering) -> impl Iterator<Item = Slot> {
         let (at, place) = self.place(order);
@@ -62,6 +77,9 @@ impl SortedSlots {
 impl MemoryGraph {
     /// Adds an entity to those sorted by their keys.
     pub(super) fn sort_in(&mut self, slot: Slot) {
+        if self.merges.is_merged(slot) {
+            return;
+        }
         let entities = &self.entities;
         if let Some(new) = entities.get(slot.at()) {
             let key = (&*new.entity_type, &*new.value);
@@ -69,9 +87,18 @@ impl MemoryGraph {
         }
     }
 
-    /// All entities, sorted at once: that takes less time than one by one.
+    /// Takes an entity out of those sorted by their keys.
+    pub(super) fn sort_out(&mut self, slot: Slot) {
+        let entities = &self.entities;
+        if let Some(old) = entities.get(slot.at()) {
+            let key = (&*old.entity_type, &*old.value);
+            self.by_key.remove(slot, |slot| compare(entities, slot, key));
+        }
+    }
+
+    /// All entities that stand for themselves, sorted at once: that takes less time than one by one.
     pub(super) fn sort_all(&self) -> SortedSlots {
-        let keys = Slot::from(&self.entities, 0).zip(&self.entities);
+        let keys = self.standing_entities();
         let mut keys: Vec<_> = keys
             .map(|(slot, entity)| (&*entity.entity_type, head(&entity.value), &*entity.value, slot))
             .collect();
@@ -80,7 +107,11 @@ impl MemoryGraph {
         SortedSlots::of(&slots)
     }
 
+    /// The entity with this key, or the one that stands for it.
     pub(in crate::actors::note_store) fn with_key(&self, key: &EntityKey) -> Option<&EntityState> {
+        if let Some(standing) = self.standing_for(key) {
+            return Some(standing);
+        }
         let first = self.entity_in(self.slots_from(&key.entity_type, &key.value).next()?)?;
         let is_it = *first.entity_type == *key.entity_type && *first.value == *key.value;
         is_it.then_some(first)

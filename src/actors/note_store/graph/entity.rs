@@ -35,6 +35,17 @@ struct OtherNames {
     aliases: Box<[String]>,
 }
 
+impl OtherNames {
+    /// `None` if the value is the only name.
+    fn of(value: &str, name: String, aliases: Vec<String>) -> Option<Box<Self>> {
+        let names = (name != value || !aliases.is_empty()).then(|| Self {
+            name: name.into_boxed_str(),
+            aliases: aliases.into_boxed_slice(),
+        });
+        names.map(Box::new)
+    }
+}
+
 impl EntityState {
     /// An entity without notes and relations; `entity_type` is the text that its type shares.
     pub(super) fn new(entity: StoredEntity, entity_type: Arc<str>) -> Self {
@@ -44,15 +55,12 @@ impl EntityState {
             aliases,
             confidence,
         } = entity.draft;
-        let names = (name != key.value || !aliases.is_empty()).then(|| OtherNames {
-            name: name.into_boxed_str(),
-            aliases: aliases.into_boxed_slice(),
-        });
+        let names = OtherNames::of(&key.value, name, aliases);
         Self {
             id: entity.id,
             entity_type,
             value: key.value.into_boxed_str(),
-            names: names.map(Box::new),
+            names,
             confidence,
             created_at: entity.created_at,
             notes: Slots::default(),
@@ -80,8 +88,28 @@ impl EntityState {
         added
     }
 
-    /// In the form in which it is stored.
-    pub(in crate::actors::note_store) fn stored(&self) -> StoredEntity {
+    /// Shows it under another name and with other aliases.
+    pub(super) fn show_names(&mut self, name: &str, aliases: Vec<String>) {
+        self.names = OtherNames::of(&self.value, name.to_owned(), aliases);
+    }
+
+    /// Without its notes and relations.
+    pub(super) fn clear(&mut self) {
+        self.notes = Slots::default();
+        self.relations = Slots::default();
+        self.active = Default::default();
+    }
+
+    /// Leaves nothing of it.
+    pub(super) fn empty(&mut self) {
+        self.id = Uuid::nil();
+        self.value = Box::default();
+        self.names = None;
+        self.clear();
+    }
+
+    /// In the form in which it is stored, if no other is merged into it.
+    pub(super) fn stored(&self) -> StoredEntity {
         StoredEntity {
             id: self.id,
             draft: EntityDraft {
@@ -94,6 +122,7 @@ impl EntityState {
                 confidence: self.confidence,
             },
             created_at: self.created_at,
+            merged_into: None,
         }
     }
 

@@ -50,6 +50,9 @@ impl MemoryGraph {
     fn names(&self) -> NameIndex {
         let mut names = NameIndex::with_capacity(self.entities.len());
         for (slot, entity) in Slot::from(&self.entities, 0).zip(&self.entities) {
+            if entity.is_removed() {
+                continue;
+            }
             let in_texts = is_called_by_name(entity);
             for name in entity.all_names() {
                 names.add(&canonical_key(name), slot, in_texts);

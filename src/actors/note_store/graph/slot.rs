@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-/// Position of an entity, a note or a relationship in its list; entries are never removed.
+/// Position of an entity, a note or a relationship in its list; what is removed leaves its slot empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::actors::note_store) struct Slot(u32);
 
@@ -76,6 +76,20 @@ impl Slots {
         }
     }
 
+    /// Takes a slot out of the list.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        match self {
+            Self::One(only) if *only == slot => *self = Self::None,
+            Self::None | Self::One(_) => {}
+            Self::Several(slots) => {
+                // Most often it is one of the newest.
+                if let Some(place) = slots.iter().rposition(|known| *known == slot) {
+                    slots.remove(place);
+                }
+            }
+        }
+    }
+
     pub(super) fn push(&mut self, slot: Slot) {
         self.insert_before(0, slot);
     }
@@ -94,6 +108,11 @@ mod tests {
                 slots.insert_before(later, Slot(number));
                 list.insert(list.len() - later, Slot(number));
                 assert_eq!(*slots, *list, "{places:?}");
+            }
+            for number in [3, 0, 7, 1, 2] {
+                slots.remove(Slot(number));
+                list.retain(|slot| *slot != Slot(number));
+                assert_eq!(*slots, *list, "{places:?} without {number}");
             }
         }
     }

@@ -17,7 +17,7 @@ fn entities_are_sorted_by_each_choice_with_ties_by_type_and_value() {
     );
     let mut best = note(13, &[3]);
     best.tier = Tier::A;
-    graph.add_note(best);
+    graph.put_note(best);
     let sorted = |by, direction| {
         let order = EntityOrder { by, direction };
         let (found, total) = graph.list_entities(&EntityFilter::default(), order, ALL);
@@ -57,7 +57,7 @@ fn domains_with_most_notes_come_first() {
     for (number, domain) in (10..).zip(domains) {
         let mut head = note(number, &[]);
         head.domain = domain.into();
-        graph.add_note(head);
+        graph.put_note(head);
     }
     let listed = |limit| -> Vec<(String, usize)> {
         let domains = graph.list_domains(limit);

@@ -5,7 +5,7 @@ use std::fs;
 use test_support::extent;
 
 use super::super::enrich::{ApplyEnrichment, Verdict};
-use super::super::graph::{EntityState, MemoryGraph};
+use super::super::graph::MemoryGraph;
 use super::super::load::load;
 use super::*;
 use crate::actors::worker::Work;
@@ -48,12 +48,12 @@ impl CopiedMemory {
 /// Everything that a graph holds, in its order.
 fn shown(graph: &MemoryGraph) -> String {
     let notes = graph.notes_by_age().map(|note| graph.head(note));
-    let entities = graph.entities.iter().map(EntityState::stored);
+    let entities = graph.own_entities();
     format!(
         "{:#?}\n{:#?}\n{:#?}\n{}",
         notes.collect::<Vec<_>>(),
         entities.collect::<Vec<_>>(),
-        graph.relations,
+        graph.own_relations().collect::<Vec<_>>(),
         graph.note_edges
     )
 }
@@ -71,7 +71,12 @@ async fn relate(core: &Arc<NoteCore>, source: &str, confidence: f64) {
 
 async fn enrich(core: &Arc<NoteCore>, note: Uuid, verdict: Verdict) {
     let found = mentions_in_order("Emotet uses Mimikatz.");
-    let message = ApplyEnrichment { note, found, verdict };
+    let message = ApplyEnrichment {
+        note,
+        read: Vec::new(),
+        found,
+        verdict,
+    };
     message.run(Arc::clone(core)).await.unwrap();
 }
 

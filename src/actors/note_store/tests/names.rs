@@ -105,6 +105,7 @@ fn a_hundred_thousand_names_cost_little_to_read_with() {
         id: Uuid::from_u128(number),
         draft: EntityDraft::from_name("malware", &name, 0.9).unwrap(),
         created_at: clock::now(),
+        merged_into: None,
     });
     let graph = RwLock::new(MemoryGraph::of(Vec::new(), entities.collect(), Vec::new()));
     let (names, text) = (NoteNames::of(&graph), report());

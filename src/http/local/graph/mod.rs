@@ -1,6 +1,7 @@
 //! The knowledge graph: nodes, edges, the entity index, pictures of a part of it.
 
 mod entities;
+mod merging;
 mod view;
 
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -8,6 +9,7 @@ use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
 pub(super) use self::entities::EntitiesQuery;
+pub(super) use self::merging::{MergeBody, UnmergeBody};
 pub(super) use self::view::{NodeQuery, ViewQuery};
 use super::body::query_of;
 use super::error::LocalError;
@@ -27,10 +29,20 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded_resource("/api/graph/edges").route(web::get().to(edges)));
     view::configure(cfg);
     entities::configure(cfg);
+    merging::configure(cfg);
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(nodes, edges, view::view, view::node, entities::entities, entities::domains))]
+#[openapi(paths(
+    nodes,
+    edges,
+    view::view,
+    view::node,
+    entities::entities,
+    entities::domains,
+    merging::merge,
+    merging::unmerge
+))]
 pub(super) struct Docs;
 
 fn page(fields: &mut Fields<'_>, default: usize, max: usize) -> Page {

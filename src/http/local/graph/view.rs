@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 3;
 const MAX_NEIGHBOURS: usize = 500;
 const DEFAULT_NEIGHBOURS: usize = 50;
 /// Longest id of a node, in characters: a type, a colon, a value.
-const MAX_ID: usize = MAX_TYPE + 1 + MAX_VALUE;
+pub(super) const MAX_ID: usize = MAX_TYPE + 1 + MAX_VALUE;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded_resource("/api/graph/view").route(web::get().to(view)));

@@ -254,7 +254,7 @@ impl<'a> From<&'a FoundNote> for NoteView<'a> {
     }
 }
 
-fn time(at: DateTime<Utc>) -> String {
+pub(super) fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
 }
 
@@ -432,58 +432,4 @@ pub(super) struct SynthesizeAnswer {
     /// Number of notes that the answer was sought in.
     pub sources_count: usize,
     pub latency_ms: u64,
-}
-
-/// A complete note.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(example = json!({
-    "id": "0197f3a0-5a58-7c11-8a55-0f6f3f4f6a10", "content": "APT28 used X-Agent against 203.0.113.7.",
-    "domain": "cti", "source_type": "report", "source_ref": "https://example.com/report",
-    "source_refs": ["https://example.com/report"], "tier": "b", "confidence": 0.8,
-    "created_at": "2026-01-02T03:04:05.678901Z", "entities": ["apt28", "x-agent", "203.0.113.7"],
-    "context": "APT28 used X-Agent against 203", "flags": [], "superseded_by": null,
-}))]
-pub(super) struct WholeNote {
-    id: Uuid,
-    content: String,
-    domain: String,
-    source_type: String,
-    source_ref: String,
-    /// Every source that reported the text, the first one first.
-    #[schema(max_items = 100)]
-    source_refs: Vec<String>,
-    tier: String,
-    /// 0 to 1.
-    #[schema(minimum = 0, maximum = 1)]
-    confidence: f64,
-    #[schema(format = DateTime)]
-    created_at: String,
-    entities: Vec<String>,
-    context: String,
-    /// Warnings for readers, such as `prompt-injection`.
-    flags: Vec<String>,
-    /// The note that superseded this one.
-    #[schema(required)]
-    superseded_by: Option<Uuid>,
-}
-
-impl From<FoundNote> for WholeNote {
-    fn from(found: FoundNote) -> Self {
-        let note = found.note;
-        Self {
-            id: note.id,
-            context: context(&note.content),
-            content: note.content,
-            domain: note.domain,
-            source_type: note.source_type,
-            source_ref: note.source_ref,
-            source_refs: note.source_refs,
-            tier: note.tier,
-            confidence: note.confidence,
-            created_at: time(note.created_at),
-            entities: found.entities,
-            flags: note.flags,
-            superseded_by: note.superseded_by,
-        }
-    }
 }

@@ -28,6 +28,7 @@ fn beside(store: &Store) -> Store {
         opened: crate::clock::now(),
         reserve: None,
         unsaved: Mutex::default(),
+        dir: None,
         temporary: None,
     }
 }

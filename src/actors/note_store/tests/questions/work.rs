@@ -14,6 +14,7 @@ fn hub(relations: u128) -> MemoryGraph {
         id: Uuid::from_u128(id),
         draft: EntityDraft::from_name(of_type, value, 1.0).unwrap(),
         created_at: at,
+        merged_into: None,
     };
     let mut entities = vec![entity(1, "actor", "Sandworm"), entity(2, "tool", "Mimikatz")];
     let relation = |number: u128, target: u128, label: &str| StoredRelation {
