@@ -58,10 +58,17 @@ export const api = {
 
   /** `{limit?, offset?, include_rejected?}`: the node, a page of its relationships, its newest evidence. */
   node: async (id, query, options) => {
-    const read = await client.get(at("/api/nodes", id), { query, ...options });
+    const answer = await client.send("GET", at("/api/nodes", id), { query, ...options });
     lastNode = { id, who: who()?.user?.id };
-    return read;
+    return { ...await answer.json(), tag: answer.headers.get("etag") };
   },
+  /** `{name?, description?, aliases?, confidence?, tlp?, status?, clear?, reason?}`. */
+  correctNode: (id, body, options) => client.json("PATCH", at("/api/nodes", id), { body, ...options }),
+  /** `{status, reason?}`. */
+  correctEdge: (id, body, options) => client.json("PATCH", at("/api/edges", id), { body, ...options }),
+  correctEvidence: (id, body, options) => client.json("PATCH", at("/api/evidence", id), { body, ...options }),
+  /** `{since?, until?, kind?, limit?}`. */
+  changes: (query, options) => client.get("/api/changes", { query, ...options }),
   /** The id of the node that the caller opened last, or found last in an earlier visit. */
   lastNode: async (options) => {
     if (lastNode !== null && lastNode.who === who()?.user?.id) return lastNode.id;

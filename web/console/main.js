@@ -21,6 +21,10 @@ const views = [
     const [{ graph }, { graphSource }] = await Promise.all([import("../views/graph.js"), import("./graph-source.js")]);
     return graph(graphSource(api));
   })],
+  ["recall:read", later("changes", "Changes", async () => {
+    const [{ changes }, { changesSource }] = await Promise.all([import("../views/changes.js"), import("./changes-source.js")]);
+    return changes(changesSource(api));
+  })],
   ["recall:write", later("review", "Review", async () => (await import("../views/review.js")).review(api))],
   ["recall:write", later("feeds", "Feeds", async () => (await import("../views/feeds.js")).feeds(api))],
   ["recall:write", later("batch", "Feed batch", async () => (await import("../views/batch.js")).batch(api), "feeds")],

@@ -20,7 +20,10 @@ const views = [
   }),
   later("ingest", "Ingest", async () => (await import("../views/ingest.js")).ingest(api)),
   later("entities", "Entities", async () => (await import("../views/entities.js")).entities(api)),
-  later("changes", "Changes", async () => (await import("../views/changes.js")).changes(api)),
+  later("changes", "Changes", async () => {
+    const [{ changes }, { changesSource }] = await Promise.all([import("../views/changes.js"), import("./changes-source.js")]);
+    return changes(changesSource(api));
+  }),
   later("history", "History", async () => (await import("../views/history.js")).history(api)),
   later("logs", "Logs", async () => (await import("../views/logs.js")).logs(api)),
   later("config", "Configuration", async () => (await import("../views/config.js")).config(api)),

@@ -19,11 +19,8 @@ export const guarded = (at, problem, work) => async () => {
   }
 };
 
-/**
- * What is set by hand, with a button that sets more. `tag` is the ETag with which the node was read; `reload` shows the page
- * anew.
- */
-export function corrections(api, { node, corrections: set = [] }, tag, at, reload) {
+/** What is set by hand, with a button that sets more. `tag` is the ETag of the node; `reload` shows the page anew. */
+export function corrections(api, { node, corrections: set = [], tag }, at, reload) {
   const writes = may("recall:write");
   if (set.length === 0 && !writes) return null;
   const problem = el("div", { "aria-live": "polite" });
@@ -35,7 +32,7 @@ export function corrections(api, { node, corrections: set = [] }, tag, at, reloa
   const line = ({ field: name, set: value, stated, evidence }) => el("li", {},
     el("span.row", {}, el("strong", {}, NAMES[name] ?? name), el("ins", {}, shown(value)),
       el("span.muted", {}, "the sources state ", el("bdi", {}, shown(stated) || "nothing")),
-      el("a", { href: linkTo("node", { id: node.id, evidence }) }, "Who set it, and why"),
+      evidence && el("a", { href: linkTo("node", { id: node.id, evidence }) }, "Who set it, and why"),
       writes && button("Take back", guarded(at, problem,
         () => send({ clear: [name] }, "The sources have the word again.")),
       { "aria-label": `Take back the ${NAMES[name] ?? name}` })));

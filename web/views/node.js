@@ -8,6 +8,7 @@ import { marked } from "../lib/marks.js";
 import { propertyName, sourceName, typeName } from "../lib/nouns.js";
 import { badge, button, facts, joined, tlp, when } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
+import { corrections, rejection } from "./corrections.js";
 import { merges } from "./merges.js";
 
 /** Relationships per request. */
@@ -35,8 +36,8 @@ export const node = (api) => ({
       at.name(found.node.name);
       const reload = () => this.show(root, at);
       const parts = [
-        head(found.node, at), relationships(api, found, query, at), evidence(api, found, query, at),
-        merges(api, found, at, reload),
+        head(found.node, at), relationships(api, found, query, at, reload),
+        evidence(api, found, query, at, reload), corrections(api, found, at, reload), merges(api, found, at, reload),
       ];
       fill(root, el("div.stack", {}, parts));
       root.querySelector("details[open]")?.scrollIntoView();
@@ -147,11 +148,13 @@ function long(text, words = []) {
 const json = (value) => el("div.source.mono", { tabindex: 0, role: "group", "aria-label": "JSON" },
   long(JSON.stringify(value, null, 2)));
 
-function relationships(api, found, query, at) {
+function relationships(api, found, query, at, reload) {
   const loaded = [...found.relationships];
   const list = el("div.stack", { tabindex: -1 });
   const total = el("span.muted", { "aria-live": "polite" });
   const problem = el("div");
+  const reject = ({ id, node }) => rejection(`the relationship with ${node.name}`,
+    (body) => api.correctEdge(id, body, { signal: at.signal }), at, problem, reload);
   let more = found.more_relationships;
   const next = button("Show more", () => load());
   const load = async () => {
@@ -168,7 +171,7 @@ function relationships(api, found, query, at) {
   };
   const draw = () => {
     fill(total, more ? `the first ${number(loaded.length)}` : loaded.length > 0 && number(loaded.length));
-    fill(list, groupsOf(loaded).map(group));
+    fill(list, groupsOf(loaded).map((of) => group(of, reject)));
     next.hidden = !more;
   };
   draw();
@@ -189,17 +192,17 @@ function groupsOf(relationships) {
   return [...groups.values()].sort((a, b) => b.direction.localeCompare(a.direction));
 }
 
-function group({ direction, type, entries }) {
+function group({ direction, type, entries }, reject) {
   const verb = el("strong", {}, type.replaceAll("-", " "));
   const title = direction === "outgoing" ? ["this node ", verb] : [verb, " this node"];
   return el("div", {}, el("h3", {}, title, el("span.muted", {}, ` ${number(entries.length)}`)),
-    el("ul.ends", {}, entries.map(({ node, confidence }) => el("li", {},
-      el("a", { href: linkTo("node", { id: node.id }) }, node.name),
-      el("span.row", {}, badge(typeName(node.node_type), `type-${node.node_type}`), tlp(node.tlp),
-        el("span.muted", { title: "Confidence of the relationship" }, percent(confidence)))))));
+    el("ul.ends", {}, entries.map((one) => el("li", {},
+      el("a", { href: linkTo("node", { id: one.node.id }) }, one.node.name),
+      el("span.row", {}, badge(typeName(one.node.node_type), `type-${one.node.node_type}`), tlp(one.node.tlp),
+        el("span.muted", { title: "Confidence of the relationship" }, percent(one.confidence)), reject(one))))));
 }
 
-function evidence(api, found, query, at) {
+function evidence(api, found, query, at, reload) {
   const words = [found.node.name, ...texts(found.node.properties.aliases)];
   const shown = el("span.muted", {}, found.more_evidence && "the newest ",
     found.evidence.length > 0 && number(found.evidence.length));
@@ -207,11 +210,11 @@ function evidence(api, found, query, at) {
     el("h2", {}, "Evidence ", shown),
     found.evidence.length === 0
       ? el("p.muted", {}, "There is no evidence that this workspace may see.")
-      : el("div.records", {}, found.evidence.map((record) => recordOf(api, record, words, query, at))));
+      : el("div.records", {}, found.evidence.map((record) => recordOf(api, record, words, query, at, reload))));
 }
 
 /** A record that is read when it is first opened. */
-function recordOf(api, record, words, query, at) {
+function recordOf(api, record, words, query, at, reload) {
   const content = el("div.record", { "aria-live": "polite" });
   let wanted = true;
   const load = async () => {
@@ -219,7 +222,11 @@ function recordOf(api, record, words, query, at) {
     fill(content, el("p.muted", {}, "Loading …"));
     try {
       const full = await api.evidence(record.id, { include_rejected: query.include_rejected }, { signal: at.signal });
-      fill(content, contentOf(full, words));
+      const problem = el("div");
+      // The original of a STIX object stands and falls with its node.
+      const reject = record.kind !== "stix" && rejection("the record",
+        (body) => api.correctEvidence(record.id, body, { signal: at.signal }), at, problem, reload);
+      fill(content, contentOf(full, words), problem, reject && el("div.row", {}, reject));
     } catch (error) {
       if (!at.signal.aborted) fill(content, failure(error, load));
     }

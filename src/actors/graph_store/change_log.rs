@@ -40,10 +40,16 @@ pub enum ChangeBound {
     Cursor(String),
 }
 
-/// Reads what changed.
+/// Lists what changed.
 #[derive(Debug)]
-pub struct ReadChanges {
+pub struct ListChanges {
     pub by: Principal,
+    pub asked: AskedChanges,
+}
+
+/// What of the list is asked for.
+#[derive(Debug)]
+pub struct AskedChanges {
     /// `None` is the beginning.
     pub since: Option<ChangeBound>,
     pub until: Option<ChangeBound>,
@@ -52,6 +58,14 @@ pub struct ReadChanges {
     /// Changes of nodes of these types; empty means all, and relationships.
     pub node_types: Vec<NodeType>,
     pub limit: usize,
+}
+
+/// The part of the list that a reader may see.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SeenChanges {
+    pub(super) ws: Uuid,
+    pub(super) highest: Tlp,
+    pub(super) sees_rejected: bool,
 }
 
 /// What changed.
@@ -123,7 +137,7 @@ struct ReadChange {
     change: GraphChange,
 }
 
-impl Work for ReadChanges {
+impl Work for ListChanges {
     type Core = GraphCore;
     type Reply = ChangePage;
     const NAME: &'static str = "read_changes";
@@ -134,7 +148,12 @@ impl Work for ReadChanges {
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
-        let page = core.tell_changes(&self).await?;
+        let seen = SeenChanges {
+            ws: self.by.workspace.id,
+            highest: self.by.workspace.clearance().highest(),
+            sees_rejected: self.by.may_see_rejected(),
+        };
+        let page = core.tell_changes(seen, &self.asked).await?;
         let entry = AuditEntry::by(&self.by, "changes.read", "change", Outcome::Success, clock::now())
             .with("changes", page.changes.len());
         core.graph.audit().call(Append(entry)).await?;
@@ -143,9 +162,12 @@ impl Work for ReadChanges {
 }
 
 impl GraphCore {
-    async fn tell_changes(&self, asked: &ReadChanges) -> Result<ChangePage, DomainError> {
-        let ws = asked.by.workspace.id;
-        let highest = asked.by.workspace.clearance().highest();
+    pub(super) async fn tell_changes(
+        &self,
+        seen: SeenChanges,
+        asked: &AskedChanges,
+    ) -> Result<ChangePage, DomainError> {
+        let SeenChanges { ws, highest, .. } = seen;
         let seal = self.graph.store.cursor_seal(ws, "changes");
         let (from, since) = match &asked.since {
             None => (ChangePosition::START, None),
@@ -161,7 +183,7 @@ impl GraphCore {
         };
         let end = Bound::of(&seal, asked.until.as_ref())?;
         let mut reader = self.graph.store.change_reader(ws, highest, from);
-        let mut page = Told::new(asked, highest);
+        let mut page = Told::new(asked, seen);
         let (mut waiting, mut read) = (Vec::new(), 0);
         while let Some(row) = reader.next().await? {
             if end.is_reached(row.first, row.author.at) {
@@ -264,7 +286,7 @@ fn position(seal: &CursorSeal, field: &str, cursor: &str) -> Result<ChangePositi
 
 /// What has been told so far.
 struct Told<'a> {
-    asked: &'a ReadChanges,
+    asked: &'a AskedChanges,
     highest: Tlp,
     sees_rejected: bool,
     changes: Vec<ChangeEntry>,
@@ -273,11 +295,11 @@ struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    fn new(asked: &'a ReadChanges, highest: Tlp) -> Self {
+    fn new(asked: &'a AskedChanges, seen: SeenChanges) -> Self {
         Self {
             asked,
-            highest,
-            sees_rejected: asked.by.may_see_rejected(),
+            highest: seen.highest,
+            sees_rejected: seen.sees_rejected,
             changes: Vec::new(),
             next: None,
         }
@@ -308,7 +330,7 @@ impl<'a> Told<'a> {
         };
         let Some(entry) = entry else { return };
         self.next = Some(behind);
-        let ReadChanges {
+        let AskedChanges {
             kinds, node_types, ..
         } = self.asked;
         let of_type = |node: &ChangedNode| node.node_type.is_some_and(|kind| node_types.contains(&kind));

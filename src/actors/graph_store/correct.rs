@@ -98,7 +98,11 @@ impl Work for CorrectNode {
         let mut node = done.stored.node;
         let entity_tag = entity_tag(&node);
         core.warninglists.current().mark(&mut node);
-        let corrections = done.stored.correction.map(|correction| correction.shown());
+        let highest = by.workspace.clearance().highest();
+        let corrections = done
+            .stored
+            .correction
+            .map(|correction| correction.shown_to(highest));
         Ok(NodeAfterCorrection {
             node,
             corrections: corrections.unwrap_or_default(),
@@ -300,10 +304,10 @@ pub fn settable_status(status: NodeStatus) -> Result<NodeStatus, DomainError> {
     }
 }
 
-/// What of a correction an answer shows.
-pub(super) fn shown_corrections(stored: &StoredNode) -> Vec<FieldCorrection> {
+/// What of a correction an answer shows to a reader up to a marking.
+pub(super) fn shown_corrections(stored: &StoredNode, highest: Tlp) -> Vec<FieldCorrection> {
     let correction = stored.correction.as_ref();
     correction
-        .map(|correction| correction.shown())
+        .map(|correction| correction.shown_to(highest))
         .unwrap_or_default()
 }

@@ -89,7 +89,7 @@ impl Work for ReadNode {
         };
         let shown = (highest, include_rejected);
         let stored = stored.ok_or(DomainError::NotFound("node"))?;
-        let own_corrections = shown_corrections(&stored);
+        let own_corrections = shown_corrections(&stored, highest);
         let asked = stored.node;
         let Group {
             node: found,
@@ -103,7 +103,9 @@ impl Work for ReadNode {
             true => own_corrections,
             false => {
                 let stands = core.node_by_id(ws, found.id, shown).await?;
-                stands.as_ref().map(shown_corrections).unwrap_or_default()
+                stands
+                    .map(|stands| shown_corrections(&stands, highest))
+                    .unwrap_or_default()
             }
         };
         let linked: Vec<&[Uuid]> = std::iter::once(&found)

@@ -6,6 +6,7 @@
 
 mod change_log;
 mod changes;
+mod changes_question;
 mod context;
 mod context_question;
 mod core;
@@ -39,7 +40,7 @@ pub(super) mod tests;
 mod walk;
 mod why;
 
-pub use self::change_log::{ChangeBound, ChangeEntry, ReadChanges};
+pub use self::change_log::{AskedChanges, ChangeBound, ChangeEntry, ListChanges};
 pub use self::core::GraphCore;
 pub use self::correct::{
     CorrectEdge, CorrectEvidence, CorrectNode, EvidenceStatus, ExpectedTags, RelationshipStatus,

@@ -80,6 +80,9 @@ impl GraphCore {
         target: &Arc<WorkspaceIndex>,
     ) -> Result<GraphAnswer, DomainError> {
         let question = &ask.question;
+        if let Some(answer) = self.answer_from_changes(ask, target).await? {
+            return Ok(answer);
+        }
         if let Some(answer) = self.answer_from_context(ask, target).await? {
             return Ok(answer);
         }

@@ -112,8 +112,10 @@ pub struct FieldCorrection {
     /// What the sources state instead.
     #[schema(example = "A threat grup.")]
     pub stated: serde_json::Value,
-    /// The evidence record that says who set it, when and why.
-    pub evidence: Uuid,
+    /// The evidence record that says who set it, when and why; missing where its marking hides it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub evidence: Option<Uuid>,
 }
 
 /// Whether a relationship was rejected or restored by hand.
@@ -288,19 +290,33 @@ impl NodeCorrection {
         self.aliases.as_ref().map(|aliases| aliases.stated.clone())
     }
 
+    /// The fields that are set, as they are shown to a reader up to a marking.
+    pub fn shown_to(&self, highest: Tlp) -> Vec<FieldCorrection> {
+        let seen = |id: &Uuid| {
+            self.evidence
+                .iter()
+                .any(|(known, tlp)| known == id && *tlp <= highest)
+        };
+        let mut shown = self.shown();
+        for field in &mut shown {
+            field.evidence = field.evidence.filter(seen);
+        }
+        shown
+    }
+
     /// The fields that are set, as the API shows them.
     pub fn shown(&self) -> Vec<FieldCorrection> {
         let aliases = self.aliases.as_ref().map(|aliases| FieldCorrection {
             field: CorrectedField::Aliases,
             set: serde_json::json!({"add": aliases.add, "remove": aliases.remove}),
             stated: serde_json::json!(aliases.stated),
-            evidence: aliases.evidence,
+            evidence: Some(aliases.evidence),
         });
         let tlp = self.tlp.as_ref().map(|tlp| FieldCorrection {
             field: CorrectedField::Tlp,
             set: serde_json::json!(tlp.set),
             stated: serde_json::json!(tlp.stated),
-            evidence: tlp.evidence,
+            evidence: Some(tlp.evidence),
         });
         let all = [
             shown(CorrectedField::Name, self.name.as_ref()),
@@ -363,7 +379,7 @@ fn shown<T: Serialize>(field: CorrectedField, value: Option<&SetValue<T>>) -> Op
         field,
         set: serde_json::json!(value.set),
         stated: serde_json::json!(value.stated),
-        evidence: value.evidence,
+        evidence: Some(value.evidence),
     })
 }
 

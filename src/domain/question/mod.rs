@@ -6,6 +6,7 @@
 //! ask for related things, such as a sentence of a report, has no plan and is searched for by words and meaning alone.
 
 mod asking;
+mod changed;
 mod context;
 mod context_routes;
 mod context_words;

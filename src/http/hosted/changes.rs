@@ -8,7 +8,7 @@ use super::error::HostedError;
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::resource;
-use crate::actors::graph_store::{ChangeBound, ChangeEntry, ReadChanges};
+use crate::actors::graph_store::{AskedChanges, ChangeBound, ChangeEntry, ListChanges};
 use crate::domain::change::ChangeKind;
 use crate::domain::error::DomainError;
 use crate::domain::moment::{DayBound, moment};
@@ -45,7 +45,7 @@ pub(super) struct Docs;
     params(
         (
             "since" = Option<String>, Query,
-            description = "The `next` of an earlier answer, a date, an RFC 3339 date-time, or 0 for the beginning, as if absent.",
+            description = "The `next` of an earlier answer, a date, an RFC 3339 date-time, or 0 for the beginning, as without it.",
             example = "2024-03-01",
         ),
         (
@@ -65,20 +65,19 @@ async fn changes(
 ) -> Result<HttpResponse, HostedError> {
     let params = Params::of(&request)?;
     let since = params.raw_value("since").unwrap_or(BEGINNING).to_owned();
-    let message = ReadChanges {
-        by: caller.by,
+    let asked = AskedChanges {
         since: bound(Some(&since), DayBound::First).filter(|_| since != BEGINNING),
         until: bound(params.raw_value("until"), DayBound::Last),
         kinds: list(&params, "kind")?,
         node_types: list(&params, "node_type")?,
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
     };
-    if let (Some(ChangeBound::Time(from)), Some(ChangeBound::Time(to))) = (&message.since, &message.until)
+    if let (Some(ChangeBound::Time(from)), Some(ChangeBound::Time(to))) = (&asked.since, &asked.until)
         && from > to
     {
         return Err(DomainError::invalid("since", "must not be after until").into());
     }
-    let page = state.graph.call(message).await?;
+    let page = state.graph.call(ListChanges { by: caller.by, asked }).await?;
     Ok(HttpResponse::Ok().json(ChangesAnswer {
         changes: page.changes,
         next: page.next.unwrap_or(since),

@@ -44,6 +44,8 @@ struct NodeParams {
 struct NodeAnswer {
     node: KgNode,
     /// What was set by hand.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!([]))]
     corrections: Vec<FieldCorrection>,
     #[schema(value_type = Vec<NodeRelationship>)]
     relationships: Visible<NodeRelationship>,

@@ -93,7 +93,7 @@ fn a_feed_is_registered_once_with_its_audit_entry_and_blocks_its_own_workspace_o
 const TOOL: &str = "tool--00000000-0000-4000-8000-000000000001";
 const OTHER: &str = "tool--00000000-0000-4000-8000-000000000002";
 const EDGE: &str = "relationship--00000000-0000-4000-8000-000000000003";
-const LANGUAGE: &str = "language-content--00000000-0000-4000-8000-000000000004";
+const EXTENSION: &str = "extension-definition--00000000-0000-4000-8000-000000000004";
 pub(super) const MARKING: &str = "marking-definition--00000000-0000-4000-8000-000000000005";
 
 pub(super) fn object(id: &str, year: u32, more: Value) -> Value {
@@ -106,16 +106,18 @@ pub(super) fn object(id: &str, year: u32, more: Value) -> Value {
     object
 }
 
-/// Two tools, a relationship between them, and the German name of one, in the version of a year.
+/// Two tools, a relationship between them, and a definition, in the version of a year.
 fn version(year: u32) -> Vec<Value> {
     let named = json!({"name": "Tool"});
     let ends = json!({"relationship_type": "uses", "source_ref": TOOL, "target_ref": OTHER});
-    let german = json!({"object_ref": TOOL, "contents": {"de": {"name": "Werkzeug"}}});
+    let extension = json!({"name": "Extension", "schema": "https://example.com/schema.json", "version": "1.0",
+        "extension_types": ["property-extension"],
+        "created_by_ref": "identity--00000000-0000-4000-8000-000000000006"});
     vec![
         object(TOOL, year, named.clone()),
         object(OTHER, year, named),
         object(EDGE, year, ends),
-        object(LANGUAGE, year, german),
+        object(EXTENSION, year, extension),
     ]
 }
 

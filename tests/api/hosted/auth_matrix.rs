@@ -170,6 +170,20 @@ fn routes() -> Vec<Route> {
             404,
         ),
         route(get.clone(), "/api/evidence/{id}", RecallRead, 200, 404),
+        route(get.clone(), "/api/changes", RecallRead, 200, 200),
+        with_body(
+            route(patch.clone(), "/api/nodes/{id}", RecallWrite, 200, 404),
+            || json!({"confidence": 0.7}),
+        ),
+        with_body(
+            route(patch.clone(), "/api/edges/{id}", RecallWrite, 404, 404),
+            || json!({"status": "rejected"}),
+        ),
+        // The original of a node is not rejected alone.
+        with_body(
+            route(patch.clone(), "/api/evidence/{id}", RecallWrite, 409, 404),
+            || json!({"status": "rejected"}),
+        ),
         with_body(
             route(post.clone(), "/api/ingest/stix", RecallWrite, 201, 201),
             || json!({"bundle": [stix::object("tool", "Matrix Tool")]}),

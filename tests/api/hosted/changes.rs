@@ -138,7 +138,7 @@ fn hidden_writes_are_not_told_and_do_not_move_the_position() {
             .expect(201)
             .await;
         // A text of another source about what everybody sees.
-        let said = json!({"items": [{"title": "Heron Kit", "content": "A secret.", "item_type": "tool"}],
+        let said = json!({"collector": "c", "items": [{"title": "Heron Kit", "content": "A secret.", "item_type": "tool"}],
             "default_tlp": "TLP:RED"});
         app.admin.post("/api/ingest/osint", &said).await.expect(201).await;
         let (seen, _) = follow(&app.admin, &position, 100).await;
@@ -263,6 +263,53 @@ fn times_and_positions_are_checked() {
                 .refused(400)
                 .await;
             assert!(refused.contains(field), "{query}: {refused}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn questions_for_what_changed_are_answered_from_the_list() {
+    run(async {
+        let app = TestApp::shared().await;
+        let (group, kit) = (
+            object("intrusion-set", "Umber Heron"),
+            object("tool", "Heron Kit"),
+        );
+        let other = object("tool", "Sedge Tool");
+        app.admin
+            .ingest(json!([group, kit, other, relationship(&group, "uses", &kit)]))
+            .await;
+        let newest = json!({"nodes": [{"name": "Fen Crew", "node_type": "actor", "tlp": "GREEN"}]});
+        app.admin
+            .post("/api/ingest/analyst", &newest)
+            .await
+            .expect(201)
+            .await;
+        for mode in ["blended", "structured"] {
+            let ask = async |question: &str| {
+                let query = encode(&[("q", question), ("mode", mode), ("limit", "3")]);
+                let found = app
+                    .admin
+                    .get(&format!("/api/recall/search?{query}"))
+                    .await
+                    .expect(200)
+                    .await;
+                crate::stix::names(&found)
+                    .into_iter()
+                    .map(str::to_owned)
+                    .collect::<Vec<_>>()
+            };
+            let new = ask("What is new since yesterday?").await;
+            assert_eq!(new[0], "Fen Crew", "{mode}: {new:?}");
+            assert_eq!(new.len(), 3, "{mode}: {new:?}");
+            let about = ask("What changed about Umber Heron this week?").await;
+            let about: HashSet<&str> = about.iter().map(String::as_str).collect();
+            assert!(
+                about.is_superset(&HashSet::from(["Umber Heron", "Heron Kit"])),
+                "{mode}: {about:?}"
+            );
+            assert!(!about.contains("Fen Crew"), "{mode}: {about:?}");
         }
         app.stop().await;
     });

@@ -263,7 +263,7 @@ fn what_no_route_has_is_told_alike_on_every_path() {
             (Method::DELETE, "/api/config", "GET, HEAD, PUT"),
             (Method::PUT, "/api/config/meta", "GET, HEAD"),
             (Method::POST, "/config", "GET, HEAD"),
-            (Method::POST, "/api/notes/x", "GET, HEAD"),
+            (Method::POST, "/api/notes/x", "GET, HEAD, PATCH, DELETE"),
             (Method::POST, "/api/graph/nodes", "GET, HEAD"),
             (Method::POST, "/api/telemetry/stream", "GET"),
             (Method::HEAD, "/api/telemetry/stream", "GET"),

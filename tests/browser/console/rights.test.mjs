@@ -22,7 +22,7 @@ describe("rights", () => {
   test("of a viewer leave out the audit log and the review", () =>
     visiting(held.service, {}, async (visit) => {
       const page = await signedIn(visit, "", held.seeded.viewer);
-      assert.deepEqual(await viewsOf(page), ["Search", "Look-up", "Graph"]);
+      assert.deepEqual(await viewsOf(page), ["Search", "Look-up", "Graph", "Changes"]);
       for (const [path, title] of [
         ["audit", "Audit log"],
         ["review", "Review"],
@@ -44,7 +44,7 @@ describe("rights", () => {
     visiting(held.service, {}, async (visit) => {
       const page = await signedIn(visit, "#/audit", held.seeded.auditor);
       await page.getByRole("table", { name: "Entries of the audit log" }).waitFor();
-      assert.deepEqual(await viewsOf(page), ["Search", "Look-up", "Graph", "Audit log"]);
+      assert.deepEqual(await viewsOf(page), ["Search", "Look-up", "Graph", "Changes", "Audit log"]);
     }));
 
   test("above the ceiling of a workspace never arrive", () =>

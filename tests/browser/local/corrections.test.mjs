@@ -134,7 +134,7 @@ describe("the changes of a day", () => {
       await held.service.ask("PATCH", `/api/notes/${id}`, { domain: "ops" });
       await held.service.ask("DELETE", `/api/notes/${id}`);
       await page.getByRole("button", { name: "Refresh" }).click();
-      await page.getByRole("status").getByText("7 changes.").waitFor();
+      await page.getByRole("status").getByText("7 changes: 3 created, 1 changed, 3 deleted.").waitFor();
       await accessible(page, "the changes of a day");
       await fits(page, "the changes of a day");
       await page.getByLabel("Kind").selectOption("changed");

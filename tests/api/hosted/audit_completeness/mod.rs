@@ -4,6 +4,7 @@
 //! feed and batch, administrative change, audit export, and pilot request. Nothing else is.
 
 mod administration;
+mod corrections;
 mod merges;
 mod steps;
 
@@ -113,6 +114,7 @@ fn every_route_leaves_what_the_list_says() {
         steps::staging(&mut log, &viewer).await;
         steps::recall(&mut log, &key).await;
         merges::merges(&mut log).await;
+        corrections::corrections(&mut log).await;
         steps::threat_feeds(&mut log, &viewer).await;
         administration::administration(&mut log, &viewer).await;
         steps::silent(&mut log, &viewer).await;

@@ -61,6 +61,11 @@ pub struct Act {
 pub enum Request {
     /// A body for a route.
     Post(&'static str, Value),
+    /// Corrects a node that has a name like this. A hidden one corrects what is hidden.
+    Correct(String, Value),
+    /// Merges a node with the first name into one with the other, or takes that back.
+    Merge(String, String),
+    Unmerge(String),
     /// Accepts all that waits in the batch of a session, and commits it.
     CommitSession(&'static str),
     /// Commits all of the feed batch that was staged as the last one but so many.
@@ -120,6 +125,13 @@ impl Writer<'_> {
     }
 
     fn request(&mut self, topic: Topic, is_hidden: bool) -> Request {
+        match self.rng.random_range(0..20) {
+            0 | 1 => return self.correction(is_hidden),
+            // What is merged shows to those who see it, so only visible writes merge.
+            2 if !is_hidden => return Request::Merge(self.name(), self.name()),
+            3 if !is_hidden => return Request::Unmerge(self.name()),
+            _ => {}
+        }
         match topic {
             Topic::Objects => match self.rng.random_range(0..4) {
                 0 => self.analyst(is_hidden),
@@ -173,6 +185,19 @@ impl Writer<'_> {
         let item = json!({"title": self.name(), "type": "tool", "description": self.text(),
             "url": format!("https://news.example/{}", self.pick(&WORDS)), "tlp": self.level(is_hidden)});
         Request::Post("/api/ingest/osint", json!({"collector": "rss", "items": [item]}))
+    }
+
+    fn correction(&mut self, is_hidden: bool) -> Request {
+        let change = match self.rng.random_range(0..6) {
+            0 => json!({"description": self.text()}),
+            1 => json!({"aliases": {"add": [self.name()]}, "reason": self.text()}),
+            2 => json!({"confidence": 0.3}),
+            3 => json!({"status": self.pick(&["rejected", "active"])}),
+            4 if is_hidden => json!({"tlp": "RED"}),
+            4 => json!({"tlp": "AMBER"}),
+            _ => json!({"clear": ["description", "aliases", "status"]}),
+        };
+        Request::Correct(self.name(), change)
     }
 
     fn preview(&mut self, is_hidden: bool) -> Request {

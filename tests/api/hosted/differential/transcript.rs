@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 static ID: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap());
 static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"20[2-9][6-9]-\d\d-\d\dT[0-9:.]+(Z|\+00:00)").unwrap());
 /// Lists whose order is that of random ids, or of rows of equal rank.
-const UNORDERED: [&str; 8] = [
+const UNORDERED: [&str; 12] = [
+    // Those of one write.
+    "changes",
+    "duplicates",
+    "merged",
+    "corrections",
     "hits",
     "indicates",
     "objects",
@@ -44,10 +49,14 @@ fn normalize(value: Value, sent: &BTreeSet<String>) -> Value {
         Value::String(text) => Value::String(mask(&text, sent)),
         Value::Array(items) => items.into_iter().map(|item| normalize(item, sent)).collect(),
         Value::Object(fields) => Value::Object(
-            fields
+            pair_in_order(fields)
                 .into_iter()
                 .map(|(key, value)| {
                     let mut value = normalize(value, sent);
+                    if key == "next" || key == "next_cursor" {
+                        // A sealed position.
+                        value = Value::from(value.is_null());
+                    }
                     if let Value::Array(items) = &mut value {
                         sort(&key, items);
                     }
@@ -57,6 +66,18 @@ fn normalize(value: Value, sent: &BTreeSet<String>) -> Value {
         ),
         other => other,
     }
+}
+
+/// Of a pair of nodes the one with the lower id comes first.
+fn pair_in_order(mut fields: Map<String, Value>) -> Map<String, Value> {
+    if let (Some(first), Some(second)) = (fields.get("first").cloned(), fields.get("second").cloned()) {
+        let said = |node: &Value| ["name", "node_type", "tlp"].map(|field| node[field].to_string());
+        if said(&second) < said(&first) {
+            fields.insert("first".into(), second);
+            fields.insert("second".into(), first);
+        }
+    }
+    fields
 }
 
 fn sort(key: &str, items: &mut [Value]) {

@@ -89,6 +89,40 @@ impl World {
                 let body = self.keep(act.is_hidden, &format!("POST {path}"), answer).await;
                 self.remember(act, &body);
             }
+            Request::Correct(name, change) => {
+                if let Some(node) = self.node_like(name, act.is_hidden).await {
+                    let answer = self.client.patch(&format!("/api/nodes/{node}"), change).await;
+                    self.keep(act.is_hidden, &format!("PATCH node {name}"), answer)
+                        .await;
+                }
+            }
+            Request::Merge(name, other) => {
+                let (one, other) = (
+                    self.node_like(name, false).await,
+                    self.node_like(other, false).await,
+                );
+                if let (Some(one), Some(other)) = (one, other) {
+                    let path = format!("/api/nodes/{one}/merge");
+                    let answer = self.client.post(&path, &json!({"into": other})).await;
+                    self.keep(act.is_hidden, "POST merge", answer).await;
+                }
+            }
+            Request::Unmerge(name) => {
+                if let Some(node) = self.node_like(name, false).await {
+                    let read = self
+                        .client
+                        .get(&format!("/api/nodes/{node}"))
+                        .await
+                        .expect(200)
+                        .await;
+                    for member in read["merged"].as_array().into_iter().flatten() {
+                        let path =
+                            format!("/api/nodes/{}/unmerge", member["id"].as_str().unwrap_or_default());
+                        let answer = self.client.post(&path, &json!({})).await;
+                        self.keep(act.is_hidden, "POST unmerge", answer).await;
+                    }
+                }
+            }
             Request::CommitSession(session) => self.commit_session(act.is_hidden, session).await,
             Request::CommitFeedBatch(back) => {
                 let mut own = self
@@ -106,6 +140,26 @@ impl World {
                 self.keep(act.is_hidden, &format!("POST {path}"), answer).await;
             }
         }
+    }
+
+    /// The id of the first node by what it says, among those that a search for a name finds; for a hidden act, among
+    /// those that are hidden.
+    async fn node_like(&mut self, name: &str, is_hidden: bool) -> Option<String> {
+        let path = format!(
+            "/api/recall/search?{}",
+            encode(&[("q", name), ("min_score", "0")])
+        );
+        let found = self.client.get(&path).await.expect(200).await;
+        let nodes = found["results"].as_array()?.iter();
+        let is_meant = |node: &&Value| {
+            let tlp = node["tlp"].as_str().unwrap_or_default();
+            !is_hidden || ["TLP:AMBER+PK", "TLP:RED"].contains(&tlp)
+        };
+        let said = |node: &&Value| {
+            ["name", "node_type", "description", "tlp", "source_type"].map(|field| node[field].to_string())
+        };
+        let node = nodes.filter(is_meant).min_by_key(said)?;
+        Some(node["id"].as_str()?.to_owned())
     }
 
     /// Remembers the batches that an act made.
@@ -184,6 +238,8 @@ impl World {
         }
         reads.sort();
         self.transcript.extend(reads);
+        self.get("/api/changes?limit=1000").await;
+        self.get("/api/nodes/duplicates").await;
         self.get("/api/threat-intel/batches").await;
         for (is_hidden, batch) in self.feed_batches.clone() {
             if !is_hidden {
