@@ -54,6 +54,9 @@ include-path = [
     "/api/auth/password",                 # a wrong current password, or a new one that is the same
     "/api/auth/login",                    # credentials that fit several workspaces
     "/api/auth/oauth/{provider}/callback",  # neither a code nor an error
+    "/api/changes",                       # a position that no answer gave, or `since` after `until`
+    "/api/edges/{id}",                    # merged, which only a merge sets
+    "/api/evidence/{id}",
     "/api/nodes/{id}/merge",              # a node of another type, the node itself, or one that is marked more strictly
     "/api/nodes/{id}/distinct",           # the node itself
     "/api/nodes/{id}/distinct/{other}",
@@ -71,6 +74,12 @@ include-path = [
 positive_data_acceptance.expected-statuses = ["2xx", "3xx", 400, 401, 403, 404, 409, 429, "5xx"]
 # The server of a feed may fail: that of the examples does not exist.
 not_a_server_error.expected-statuses = ["2xx", "3xx", "4xx", 502, 504]
+
+# A correction sets nothing, sets and clears the same, or lowers a marking without a reason; and a tag that is not the node's.
+[[operations]]
+include-path = "/api/nodes/{id}"
+[operations.checks]
+positive_data_acceptance.expected-statuses = ["2xx", "3xx", 400, 401, 403, 404, 409, 412, 429, "5xx"]
 
 # One object that is none does not lose the rest: it is skipped with its reason, and the answer is a success.
 [[operations]]
