@@ -92,7 +92,7 @@ pub struct ChangedNode {
 
 /// One change of a node or of a relationship.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[schema(as = Change)]
+#[schema(as = GraphChange)]
 pub struct ChangeEntry {
     pub at: DateTime<Utc>,
     pub kind: ChangeKind,
