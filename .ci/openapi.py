@@ -43,6 +43,7 @@ EXCEPTIONS = """
 # The service answers 400 where a value is refused for what it refers to, which no schema can tell:
 [[operations]]
 include-path = [
+    "/api/admin/erasures",                # none of the fields, or several
     "/api/admin/api-keys",                # a time that is in the past
     "/api/admin/users",                   # a password that anyone would guess
     "/api/admin/users/{id}",
@@ -58,6 +59,7 @@ include-path = [
     "/api/edges/{id}",                    # merged, which only a merge sets
     "/api/evidence/{id}",
     "/api/nodes/{id}/merge",              # a node of another type, the node itself, or one that is marked more strictly
+    "/api/nodes/{id}/unmerge",            # none of the fields that it knows
     "/api/nodes/{id}/distinct",           # the node itself
     "/api/nodes/{id}/distinct/{other}",
     "/api/recall/search",                 # `since` after `until`

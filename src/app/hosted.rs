@@ -35,9 +35,12 @@ use crate::lifecycle::{self, drain, keep, load_or_create_secret, requirements, w
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{Embedder, IndexSettings, SearchIndex};
-use crate::store::{StorageMemory, Store};
+use crate::store::Store;
 use crate::warninglists::WarninglistsHandle;
 use crate::{embedding, llm, telemetry};
+
+/// Size of a value that lies in the engine's value log, where an erased one would stay as long as its file: more than any has.
+const VALUE_LOG: usize = 1 << 30;
 
 /// The hosted service, started.
 pub struct Application {
@@ -319,7 +322,7 @@ async fn open_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
         .clone()
         .zip(settings.storage_password.clone());
     let url = settings.engine_url();
-    let database = ("hosted", StorageMemory::VALUE_LOG);
+    let database = ("hosted", VALUE_LOG);
     lifecycle::open_store(database, &url, &settings.storage, owner, || secret(settings)).await
 }
 

@@ -118,6 +118,11 @@ impl AuditEntry {
     }
 }
 
+/// What the log says of a text that may be erased one day: its digest.
+pub fn text_digest(text: &str) -> String {
+    format!("sha256:{}", hex::encode(Sha256::digest(text)))
+}
+
 /// One link of a workspace's chain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ChainLink {

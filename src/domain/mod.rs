@@ -12,6 +12,7 @@ pub mod destination;
 pub mod detail;
 pub mod draft;
 pub mod email;
+pub mod erasure;
 pub mod error;
 pub mod extraction;
 pub mod feed;

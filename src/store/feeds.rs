@@ -3,6 +3,7 @@
 pub(super) mod batches;
 pub(super) mod choice;
 pub(super) mod commit;
+pub(super) mod erase;
 pub(super) mod items;
 mod memory;
 mod retention;

@@ -2,6 +2,7 @@
 
 mod commit;
 mod decide;
+pub(super) mod erase;
 mod list;
 pub(super) mod parts;
 pub(super) mod rows;

@@ -4,6 +4,7 @@ mod carriers;
 pub(super) mod context;
 mod definitions;
 mod edges;
+pub(super) mod erase;
 mod feeds;
 pub(super) mod held;
 mod joins;

@@ -38,10 +38,10 @@ impl Source for Nodes {
         // Another process may have written merges.
         self.merges.forget(ws);
         let of_nodes = changes.nodes.iter().filter(|change| !known(change));
-        let of_nodes: Vec<Uuid> = of_nodes.map(|change| change.id).collect();
+        let of_nodes: Vec<Change> = of_nodes.copied().collect();
         let of_edges = changes.edges.into_iter().filter(|change| !known(change));
         let of_edges: Vec<Change> = of_edges.collect();
-        let mut docs = self.docs_of(ws, (&of_nodes, of_edges), target).await?;
+        let mut docs = self.docs_of(ws, (of_nodes, of_edges), target).await?;
         // Nodes rewritten since then come with a later page.
         docs.retain(|doc| doc.rev <= last);
         Ok(Some(DocumentPage { docs, last }))
@@ -49,15 +49,16 @@ impl Source for Nodes {
 }
 
 impl Nodes {
-    /// Nodes, edges and passages as they are now, whoever wrote them last; the removal of edges that are gone or not in
-    /// force.
+    /// Nodes, edges and passages as they are now, whoever wrote them last; the removal of what is gone, and of edges that are
+    /// not in force.
     pub(super) async fn docs_of(
         &self,
         ws: Uuid,
-        (nodes, edges): (&[Uuid], Vec<Change>),
+        (of_nodes, edges): (Vec<Change>, Vec<Change>),
         target: &WorkspaceIndex,
     ) -> Result<Vec<IndexDoc>, DomainError> {
-        let nodes = self.store.nodes_to_index(ws, nodes).await?;
+        let ids: Vec<Uuid> = of_nodes.iter().map(|change| change.id).collect();
+        let nodes = self.store.nodes_to_index(ws, &ids).await?;
         let ids: Vec<Uuid> = edges.iter().map(|change| change.id).collect();
         let (stored, passages) = self.with_texts(ws, &ids).await?;
         // What has never been indexed need not be removed.
@@ -65,10 +66,12 @@ impl Nodes {
             .iter()
             .map(|edge| edge.id)
             .chain(passages.iter().map(|one| one.id))
+            .chain(nodes.iter().map(|stored| stored.node.id))
             .collect();
         let gone = |change: &&Change| !found.contains(&change.id) && target.contains(change.id, 0);
         let gone: Vec<IndexDoc> = edges
             .iter()
+            .chain(&of_nodes)
             .filter(gone)
             .map(|change| IndexDoc::removal(change.id, change.rev))
             .collect();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::changes::Nodes;
@@ -22,6 +23,8 @@ pub(super) const NODES_PER_PAGE: usize = 500;
 pub struct GraphCore {
     pub(super) graph: IndexedStore<Nodes>,
     pub(super) warninglists: WarninglistsHandle,
+    /// Notified when an erasure was asked for.
+    pub(super) erasing: Notify,
 }
 
 impl GraphCore {
@@ -39,6 +42,7 @@ impl GraphCore {
         Self {
             graph: IndexedStore::new(store, index, source, audit, environment),
             warninglists: WarninglistsHandle::default(),
+            erasing: Notify::new(),
         }
     }
 
@@ -72,9 +76,10 @@ impl ActorCore for GraphCore {
     const NAME: &'static str = "graph_store";
 
     fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
-        let warm = Arc::clone(self);
+        let (warm, erasing) = (Arc::clone(self), Arc::clone(self));
         let mut tasks = upkeep(self, |core| &core.graph);
         tasks.insert(0, Box::pin(async move { warm.warm_up().await }));
+        tasks.push(Box::pin(async move { erasing.run_erasures().await }));
         tasks
     }
 }

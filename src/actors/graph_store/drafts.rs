@@ -304,8 +304,9 @@ impl GraphCore {
         let pages: Vec<(&[Uuid], &[Uuid])> = of_nodes.chain(of_edges).collect();
         let pages = pages.into_iter().map(|(nodes, edges)| async move {
             let target = self.graph.open_index(ws).await?;
-            let edges = edges.iter().map(|id| Change { id: *id, rev }).collect();
-            self.graph.source.docs_of(ws, (nodes, edges), &target).await
+            let changes = |ids: &[Uuid]| ids.iter().map(|id| Change { id: *id, rev }).collect();
+            let changes = (changes(nodes), changes(edges));
+            self.graph.source.docs_of(ws, changes, &target).await
         });
         self.graph.index_revision(ws, state, rev, pages).await;
     }

@@ -24,10 +24,15 @@ impl Tally {
 
     /// Counts an item that was counted elsewhere before.
     pub fn transfer(&mut self, from: (Tlp, ItemStatus), to: (Tlp, ItemStatus)) {
-        if let Some(cell) = self.0.get_mut(cell(from.0, from.1)) {
+        self.remove(from.0, from.1);
+        self.add(to.0, to.1);
+    }
+
+    /// Counts one item less.
+    pub fn remove(&mut self, tlp: Tlp, status: ItemStatus) {
+        if let Some(cell) = self.0.get_mut(cell(tlp, status)) {
             *cell = cell.saturating_sub(1);
         }
-        self.add(to.0, to.1);
     }
 
     /// Items of a status that are marked no higher than `highest`.

@@ -6,6 +6,8 @@
 //! - A marking that was raised is the least that the node has. One that was lowered stands as long as no source states a
 //!   stricter one than that which was lowered.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -261,6 +263,21 @@ impl NodeCorrection {
         if changes.tlp.is_none() && !changes.clear.contains(&CorrectedField::Tlp) {
             fields.tlp = marking;
         }
+        self.lay(fields);
+    }
+
+    /// Forgets what these records of corrections set, apart from marking and status, which hold no text; the fields get what
+    /// sources state.
+    pub fn forget(&mut self, fields: &mut CorrectableFields, evidence: &HashSet<Uuid>) {
+        self.lift(fields);
+        if let Some(tlp) = &self.tlp {
+            fields.tlp = tlp.stated;
+        }
+        self.name.take_if(|set| evidence.contains(&set.evidence));
+        self.description.take_if(|set| evidence.contains(&set.evidence));
+        self.confidence.take_if(|set| evidence.contains(&set.evidence));
+        self.aliases.take_if(|set| evidence.contains(&set.evidence));
+        self.evidence.retain(|(id, _)| !evidence.contains(id));
         self.lay(fields);
     }
 

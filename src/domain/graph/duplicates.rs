@@ -23,7 +23,7 @@ wire_enum! {
 
 /// A text that two nodes share.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct SharedText {
+pub struct SharedKey {
     pub by: SharedBy,
     /// As the first of the nodes writes it.
     #[schema(example = "Fancy Bear")]
@@ -36,7 +36,7 @@ pub struct LikelyDuplicate {
     pub first: OtherEnd,
     pub second: OtherEnd,
     /// What they share.
-    pub reasons: Vec<SharedText>,
+    pub reasons: Vec<SharedKey>,
 }
 
 impl HasTlp for LikelyDuplicate {
@@ -73,12 +73,12 @@ pub fn known_by(node: &KgNode) -> Vec<(SharedBy, String)> {
 }
 
 /// What two nodes share, by the form in which texts are compared; each such form once, in order.
-pub fn shared(one: &KgNode, other: &KgNode, form: impl Fn(&str) -> String) -> Vec<(String, SharedText)> {
+pub fn shared(one: &KgNode, other: &KgNode, form: impl Fn(&str) -> String) -> Vec<(String, SharedKey)> {
     let others: Vec<(SharedBy, String)> = known_by(other)
         .into_iter()
         .map(|(by, text)| (by, form(&text)))
         .collect();
-    let mut shared: Vec<(String, SharedText)> = Vec::new();
+    let mut shared: Vec<(String, SharedKey)> = Vec::new();
     for (by, text) in known_by(one) {
         let key = form(&text);
         let mut same = others
@@ -90,7 +90,7 @@ pub fn shared(one: &KgNode, other: &KgNode, form: impl Fn(&str) -> String) -> Ve
             (by, _) => by,
         };
         if !shared.iter().any(|(known, _)| *known == key) {
-            shared.push((key, SharedText { by, text }));
+            shared.push((key, SharedKey { by, text }));
         }
     }
     shared.sort_by(|(one, _), (other, _)| one.cmp(other));

@@ -26,14 +26,14 @@ const MAX_PAIRS: u32 = 500;
 struct MergeBody {
     /// The node that stands for this one from now on: of the same type, and marked no more strictly.
     into: Uuid,
-    /// Why; for the audit log, and for those who see both nodes.
+    /// Why; for those who see both nodes. The audit log has a digest of it.
     #[schema(value_type = Option<PilotLine>, inline)]
     reason: Option<String>,
 }
 
 #[derive(Deserialize, ToSchema)]
 struct UnmergeBody {
-    /// Why; for the audit log.
+    /// Why. The audit log has a digest of it.
     #[schema(value_type = Option<PilotLine>, inline)]
     reason: Option<String>,
 }

@@ -6,6 +6,7 @@ mod auth;
 mod changes;
 mod corrections;
 mod demo;
+mod erasures;
 mod error;
 mod feeds;
 mod guard;
@@ -45,6 +46,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     oauth::configure(cfg);
     admin::configure(cfg);
     operator::configure(cfg);
+    erasures::configure(cfg);
     ingest::configure(cfg);
     staging::configure(cfg);
     feeds::configure(cfg);

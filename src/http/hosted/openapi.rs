@@ -11,8 +11,8 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
-    admin, audit, auth, changes, corrections, demo, feeds, health, ingest, lookup, merges, nodes, oauth,
-    operator, pilot, recall, resource, staging,
+    admin, audit, auth, changes, corrections, demo, erasures, feeds, health, ingest, lookup, merges, nodes,
+    oauth, operator, pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
 use crate::http::openapi::{Conventions, readable};
@@ -130,6 +130,7 @@ fn document() -> utoipa::openapi::OpenApi {
         audit::Docs::openapi(),
         admin::Docs::openapi(),
         operator::Docs::openapi(),
+        erasures::Docs::openapi(),
         pilot::Docs::openapi(),
         Docs::openapi(),
     ] {

@@ -40,7 +40,7 @@ pub(super) struct MovedItem {
 }
 
 /// Id of the row that remembers an object of a feed, or of a batch without one: of an object without versions, what it says.
-fn object_id(source: Uuid, (stix_id, says): FeedObject<'_>) -> RecordId {
+pub(super) fn object_id(source: Uuid, (stix_id, says): FeedObject<'_>) -> RecordId {
     let name = match says {
         Some(says) => format!("{stix_id}\0{says}"),
         None => stix_id.to_owned(),

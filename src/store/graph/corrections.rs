@@ -6,14 +6,13 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::faces::StoredNodeFace;
 use super::nodes::{StoredNode, statuses};
 use super::write::{GraphWrite, GraphWritten, MarkedRow};
-use crate::domain::audit::AuditEntry;
+use crate::domain::audit::{AuditEntry, text_digest};
 use crate::domain::error::DomainError;
 use crate::domain::graph::correction::{
     CorrectableFields, CorrectedField, NodeChanges, NodeCorrection, StatusCorrection,
@@ -277,7 +276,7 @@ fn entry_of(
     let shown = |field: CorrectedField, value: &Value| match field {
         CorrectedField::Confidence | CorrectedField::Tlp | CorrectedField::Status => value.clone(),
         CorrectedField::Name | CorrectedField::Description | CorrectedField::Aliases => {
-            format!("sha256:{}", hex::encode(Sha256::digest(value.to_string()))).into()
+            text_digest(&value.to_string()).into()
         }
     };
     let side = |pick: fn(&(CorrectedField, Value, Value)) -> &Value| -> Map<String, Value> {

@@ -3,6 +3,8 @@
 
 pub(super) mod change_log;
 pub(super) mod corrections;
+mod erased_changes;
+pub(super) mod erasure;
 mod evidence;
 pub(super) mod evidence_status;
 pub(super) mod faces;

@@ -270,6 +270,24 @@ impl<'a> GraphWrite<'a> {
         self.tx.write("INSERT INTO passage $rows RETURN NONE", rows).await
     }
 
+    /// Removes nodes for good. Each comes with the rank of its marking; that it was erased is all that is told of it.
+    pub(super) async fn erase_nodes(&mut self, nodes: Vec<(RecordId, i64)>) -> Result<(), StoreError> {
+        self.note_nodes(nodes.iter().map(|(id, _)| id))?;
+        for (id, rank) in &nodes {
+            let mut change = GraphChange::created(Some(key(id)?), None);
+            change.kind = ChangeKind::Erased;
+            self.changes.add_at(*rank, change)?;
+        }
+        let ids = nodes.into_iter().map(|(id, _)| id).collect();
+        self.tx.write("DELETE $rows RETURN NONE", ids).await
+    }
+
+    /// Removes edges or passages for good; nothing is told of them.
+    pub(super) async fn erase_links(&mut self, ids: Vec<RecordId>) -> Result<(), StoreError> {
+        self.note_edges(ids.iter())?;
+        self.tx.write("DELETE $rows RETURN NONE", ids).await
+    }
+
     /// Rejects or restores edges by hand.
     pub(super) async fn set_edge_status(&mut self, rows: Vec<EdgeStatus>) -> Result<(), StoreError> {
         self.note_edges(rows.iter().map(|row| &row.id))?;

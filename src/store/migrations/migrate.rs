@@ -53,6 +53,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (31, include_str!("../../../schemas/0031_changes.surql")),
     (32, include_str!("../../../schemas/0032_merges.surql")),
     (33, include_str!("../../../schemas/0033_distinct.surql")),
+    (34, include_str!("../../../schemas/0034_erasures.surql")),
 ];
 
 /// Before this migration the audit log is moved.

@@ -311,6 +311,11 @@ fn routes() -> Vec<Route> {
             || json!({"name": "matrix", "scopes": ["read"]}),
         ),
         route(delete, "/api/admin/api-keys/{id}", Admin, 204, 404),
+        with_body(
+            route(post.clone(), "/api/admin/erasures", Admin, 404, 404),
+            || json!({"node_ids": [uuid::Uuid::nil()]}),
+        ),
+        route(get.clone(), "/api/admin/erasures/{id}", Admin, 404, 404),
         route(get.clone(), pilot::REQUESTS, Operator, 200, 403),
         route(get.clone(), "/api/admin/workspace", Admin, 200, 200),
         route(patch.clone(), "/api/admin/workspace", Admin, 200, 200),

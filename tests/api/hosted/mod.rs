@@ -25,6 +25,7 @@ mod differential;
 mod dual_use;
 mod duplicates;
 mod empty_bundles;
+mod erasure;
 mod extraction;
 pub mod feeds;
 mod filters;

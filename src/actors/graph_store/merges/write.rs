@@ -9,7 +9,7 @@ use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::matching::equivalent_types;
 use crate::actors::worker::{Access, Work};
 use crate::clock;
-use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::audit::{AuditEntry, Outcome, text_digest};
 use crate::domain::error::DomainError;
 use crate::domain::graph::merging::Merge;
 use crate::domain::node::{KgNode, NodeStatus};
@@ -172,10 +172,11 @@ impl MergeNode {
     }
 }
 
+/// The entry with a digest of the reason: what is erased later must not stand in the log.
 fn entry_of(entry: AuditEntry, node: Uuid, reason: Option<&str>) -> AuditEntry {
     let entry = entry.on(node);
     match reason {
-        Some(reason) => entry.with("reason", reason),
+        Some(reason) => entry.with("reason", text_digest(reason)),
         None => entry,
     }
 }

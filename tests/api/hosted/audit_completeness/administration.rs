@@ -112,6 +112,11 @@ pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
     log.step(route, leaving.post(path, &json!({})).await, 401, &[])
         .await;
 
+    // What one that is not refused leaves, and its work in the background: `hosted/erasure`.
+    let (route, path) = ("POST /api/admin/erasures", "/api/admin/erasures");
+    let body = json!({"node_ids": [uuid::Uuid::nil()]});
+    log.step(route, admin.post(path, &body).await, 404, &[]).await;
+    log.step(route, viewer.post(path, &body).await, 403, &[]).await;
     let (route, path) = ("GET /api/audit/export", "/api/audit/export");
     log.step(route, admin.get(path).await, 200, &[("audit.export", "success")])
         .await;

@@ -18,7 +18,7 @@ use crate::helpers::{Answer, TestApp, run, settings};
 use crate::stix::text;
 
 /// Routes that read and are no search: they leave nothing in the log.
-const SILENT: [&str; 24] = [
+const SILENT: [&str; 25] = [
     "GET /health",
     "GET /api/health",
     "GET /openapi.json",
@@ -38,6 +38,7 @@ const SILENT: [&str; 24] = [
     "GET /api/admin/api-keys",
     "GET /api/admin/workspace",
     "GET /api/admin/workspaces",
+    "GET /api/admin/erasures/{id}",
     "GET /api/admin/workspaces/{id}",
     "GET /api/audit/logs",
     "GET /api/audit/verify",

@@ -1,0 +1,254 @@
+//! Erasures: what was asked for, and its parts.
+//!
+//! A request writes its row and names what it removes in parts. Each part is removed in one transaction, which removes the
+//! part's row and adds to the counts, so that a start goes on where a process died. The last step is `done`, once index and
+//! files are rewritten.
+
+mod part;
+mod plan;
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::{Array, RecordId, SurrealValue};
+use uuid::Uuid;
+
+pub use self::part::ErasedPart;
+use crate::domain::audit::AuditEntry;
+use crate::domain::erasure::{Erasure, ErasureKind, ErasureStatus, digest_of};
+use crate::domain::error::DomainError;
+use crate::domain::tlp::Tlp;
+use crate::store::connection::error::StoreError;
+use crate::store::connection::retry::with_retry;
+use crate::store::rows::{corrupt, key, parse, record, tlp, up_to_limit};
+use crate::store::{Store, failed};
+
+/// Most nodes, and most evidence records, of one part.
+const PART: usize = 100;
+const READ: &str = "reading an erasure failed";
+
+/// What is to be erased.
+#[derive(Debug, Clone)]
+pub struct NewErasure {
+    pub what: ErasureKind,
+    pub nodes: Vec<Uuid>,
+    pub evidence: Vec<Uuid>,
+    /// The highest marking that the administrator may see.
+    pub highest: Tlp,
+    pub email: String,
+}
+
+/// An erasure with what its work needs.
+#[derive(Debug, Clone)]
+pub struct ErasureJob {
+    pub ws: Uuid,
+    pub erasure: Erasure,
+    pub highest: Tlp,
+    /// The address of the administrator.
+    pub email: String,
+}
+
+/// What one part of an erasure names.
+#[derive(Debug, Clone)]
+pub struct ErasurePart {
+    id: RecordId,
+    nodes: Vec<Uuid>,
+    evidence: Vec<Uuid>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct ErasureRow {
+    id: RecordId,
+    ws: Uuid,
+    what: String,
+    asked: i64,
+    digest: String,
+    highest: i64,
+    by: Uuid,
+    email: String,
+    at: DateTime<Utc>,
+    status: String,
+    removed: String,
+    ended: Option<DateTime<Utc>>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct PartRow {
+    id: RecordId,
+    nodes: Vec<Uuid>,
+    evidence: Vec<Uuid>,
+}
+
+impl NewErasure {
+    /// Its receipt before anything is removed.
+    pub fn receipt(&self, by: Uuid, now: DateTime<Utc>) -> Erasure {
+        Erasure {
+            id: Uuid::now_v7(),
+            what: self.what,
+            status: ErasureStatus::Running,
+            asked: (self.nodes.len() + self.evidence.len()) as u64,
+            digest: digest_of(self.nodes.iter().chain(&self.evidence).copied()),
+            requested_by: by,
+            requested_at: now,
+            finished_at: None,
+            removed: Default::default(),
+        }
+    }
+
+    fn parts(&self, erasure: Uuid) -> Vec<PartRow> {
+        let nodes = self.nodes.chunks(PART).map(|ids| (ids.to_vec(), Vec::new()));
+        let evidence = self.evidence.chunks(PART).map(|ids| (Vec::new(), ids.to_vec()));
+        let parts = (0i64..).zip(nodes.chain(evidence));
+        let row = |(place, (nodes, evidence)): (i64, (Vec<Uuid>, Vec<Uuid>))| PartRow {
+            id: RecordId::new(
+                "erasure_part",
+                Array::from(vec![erasure.into_value(), place.into_value()]),
+            ),
+            nodes,
+            evidence,
+        };
+        parts.map(row).collect()
+    }
+}
+
+impl ErasureRow {
+    fn into_job(self) -> Result<ErasureJob, DomainError> {
+        Ok(ErasureJob {
+            ws: self.ws,
+            highest: tlp(self.highest)?,
+            email: self.email,
+            erasure: Erasure {
+                id: key(&self.id)?,
+                what: parse(&self.what)?,
+                status: parse(&self.status)?,
+                asked: u64::try_from(self.asked).unwrap_or(0),
+                digest: self.digest,
+                requested_by: self.by,
+                requested_at: self.at,
+                finished_at: self.ended,
+                removed: serde_json::from_str(&self.removed).map_err(corrupt)?,
+            },
+        })
+    }
+}
+
+impl Store {
+    /// Nodes and evidence records of a source, as far as they are marked no higher than `highest`.
+    pub async fn things_of_source(
+        &self,
+        ws: Uuid,
+        source: &str,
+        highest: Tlp,
+    ) -> Result<(Vec<Uuid>, Vec<Uuid>), DomainError> {
+        let query = "SELECT VALUE id FROM node WHERE ws = $ws AND source = $source AND tlp_rank <= $highest; \
+                     SELECT VALUE id FROM evidence WHERE ws = $ws AND source = $source AND tlp_rank <= $highest";
+        let statement = self.db.query(query).bind(("ws", ws));
+        let statement = statement.bind(("source", source.to_owned()));
+        let statement = statement.bind(("highest", i64::from(highest.rank())));
+        let mut response = statement.await.map_err(failed(READ))?;
+        let nodes: Vec<RecordId> = response.take(0).map_err(failed(READ))?;
+        let evidence: Vec<RecordId> = response.take(1).map_err(failed(READ))?;
+        let keys = |ids: Vec<RecordId>| ids.iter().map(key).collect::<Result<Vec<Uuid>, _>>();
+        Ok((keys(nodes)?, keys(evidence)?))
+    }
+
+    /// Writes a request with its audit entry.
+    pub async fn begin_erasure(
+        &self,
+        ws: Uuid,
+        (new, receipt): (&NewErasure, &Erasure),
+        audit: &AuditEntry,
+    ) -> Result<(), DomainError> {
+        let row = ErasureRow {
+            id: record("erasure", receipt.id),
+            ws,
+            what: receipt.what.as_str().into(),
+            asked: i64::try_from(receipt.asked).unwrap_or(i64::MAX),
+            digest: receipt.digest.clone(),
+            highest: i64::from(new.highest.rank()),
+            by: receipt.requested_by,
+            email: new.email.clone(),
+            at: receipt.requested_at,
+            status: receipt.status.as_str().into(),
+            removed: serde_json::to_string(&receipt.removed).map_err(corrupt)?,
+            ended: None,
+        };
+        let parts = new.parts(receipt.id);
+        with_retry(|| async {
+            let tx = self.begin().await?;
+            let outcome: Result<(), StoreError> = async {
+                tx.write("INSERT INTO erasure $rows RETURN NONE", vec![row.clone()])
+                    .await?;
+                tx.write("INSERT INTO erasure_part $rows RETURN NONE", parts.clone())
+                    .await?;
+                tx.audit([audit]).await
+            }
+            .await;
+            tx.finish(outcome).await
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("writing an erasure failed"))
+    }
+
+    /// An erasure of the workspace; its counts are of what one sees who is cleared up to its own marking.
+    pub async fn erasure(&self, ws: Uuid, id: Uuid, highest: Tlp) -> Result<Option<Erasure>, DomainError> {
+        let query = "SELECT * FROM $id WHERE ws = $ws AND highest <= $highest";
+        let statement = self.db.query(query).bind(("ws", ws));
+        let statement = statement.bind(("highest", i64::from(highest.rank())));
+        let mut response = statement
+            .bind(("id", record("erasure", id)))
+            .await
+            .map_err(failed(READ))?;
+        let found: Option<ErasureRow> = response.take(0).map_err(failed(READ))?;
+        found.map(|row| row.into_job().map(|job| job.erasure)).transpose()
+    }
+
+    /// The erasures of all workspaces that are not done, oldest first.
+    pub async fn running_erasures(&self) -> Result<Vec<ErasureJob>, DomainError> {
+        let query = "SELECT * FROM erasure WHERE status = 'running'";
+        let mut response = self.db.query(query).await.map_err(failed(READ))?;
+        let rows: Vec<ErasureRow> = response.take(0).map_err(failed(READ))?;
+        let jobs = rows.into_iter().map(ErasureRow::into_job);
+        let mut jobs = jobs.collect::<Result<Vec<_>, _>>()?;
+        jobs.sort_by_key(|job| job.erasure.id);
+        Ok(jobs)
+    }
+
+    /// The workspaces of which an erasure ended after a time, and when the last one did.
+    pub async fn erasures_since(
+        &self,
+        since: DateTime<Utc>,
+    ) -> Result<Vec<(Uuid, DateTime<Utc>)>, DomainError> {
+        let query = "SELECT * FROM erasure WHERE status = 'done' AND ended > $since";
+        let statement = self.db.query(query).bind(("since", since));
+        let mut response = statement.await.map_err(failed(READ))?;
+        let rows: Vec<ErasureRow> = response.take(0).map_err(failed(READ))?;
+        Ok(rows
+            .into_iter()
+            .filter_map(|row| Some((row.ws, row.ended?)))
+            .collect())
+    }
+
+    /// The next part of an erasure; `None` if all are removed.
+    pub async fn next_erasure_part(&self, erasure: Uuid) -> Result<Option<ErasurePart>, DomainError> {
+        let range = up_to_limit("erasure_part:[$erasure, 0]..[$erasure, $end]");
+        let query = format!("SELECT * FROM {range} LIMIT 1");
+        let statement = self.db.query(query).bind(("erasure", erasure));
+        let mut response = statement.bind(("end", i64::MAX)).await.map_err(failed(READ))?;
+        let found: Option<PartRow> = response.take(0).map_err(failed(READ))?;
+        Ok(found.map(|row| ErasurePart {
+            id: row.id,
+            nodes: row.nodes,
+            evidence: row.evidence,
+        }))
+    }
+
+    /// Records that nothing of an erasure is left anywhere.
+    pub async fn end_erasure(&self, ws: Uuid, id: Uuid, now: DateTime<Utc>) -> Result<(), DomainError> {
+        let what = "recording an erasure failed";
+        let query =
+            "UPDATE $id SET status = 'done', ended = $now WHERE ws = $ws AND status = 'running' RETURN NONE";
+        let statement = self.db.query(query).bind(("ws", ws)).bind(("now", now));
+        let statement = statement.bind(("id", record("erasure", id)));
+        let done = statement.await.and_then(surrealdb::IndexedResults::check);
+        done.map(drop).map_err(failed(what))
+    }
+}
