@@ -138,7 +138,7 @@ describe("the changes of a day", () => {
       await accessible(page, "the changes of a day");
       await fits(page, "the changes of a day");
       await page.getByLabel("Kind").selectOption("changed");
-      await page.getByRole("status").getByText("1 change.").waitFor();
+      await page.getByRole("status").getByText("1 change: 1 changed.").waitFor();
       await shows(page, /domain: ops/);
       await page.getByLabel("Day (UTC)").fill("2001-01-01");
       await settled(page);
