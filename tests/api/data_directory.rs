@@ -1,7 +1,6 @@
 //! The data directory as an operator finds it after an accident: a disk that is not mounted, a log that is gone, an older
 //! back-up, changed bytes, loose permissions, too few file descriptors.
 
-use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -210,18 +209,15 @@ fn what_was_derived_from_a_store_under_an_unreadable_marker_is_made_anew() {
     });
 }
 
-fn value_logs(dir: &Path) -> Vec<PathBuf> {
-    let files = fs::read_dir(dir.join("store/vlog")).unwrap();
-    files.map(|file| file.unwrap().path()).collect()
-}
-
-/// Changes a byte in each 512 of what the value log holds beyond these lengths.
-fn damage_values(dir: &Path, before: &HashMap<PathBuf, usize>) -> usize {
+/// Changes the first byte of this text wherever a table of the engine holds it.
+fn damage_tables(dir: &Path, wanted: &str) -> usize {
     let mut changed = 0;
-    for path in value_logs(dir) {
+    for file in fs::read_dir(dir.join("store/sstables")).unwrap() {
+        let path = file.unwrap().path();
         let mut bytes = fs::read(&path).unwrap();
-        let start = before.get(&path).copied().unwrap_or(0);
-        for at in (start + 300..bytes.len()).step_by(512) {
+        let found = bytes.windows(wanted.len()).enumerate();
+        let found = found.filter(|(_, part)| *part == wanted.as_bytes());
+        for at in found.map(|(at, _)| at).collect::<Vec<_>>() {
             bytes[at] ^= 1;
             changed += 1;
         }
@@ -234,11 +230,6 @@ fn damage_values(dir: &Path, before: &HashMap<PathBuf, usize>) -> usize {
 fn changed_bytes_are_answered_with_an_error() {
     run(async {
         let dir = started_once();
-        let lengths = value_logs(dir.path()).into_iter().map(|path| {
-            let length = fs::metadata(&path).unwrap().len() as usize;
-            (path, length)
-        });
-        let before: HashMap<PathBuf, usize> = lengths.collect();
         let service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
         // Nothing in it repeats, so it stays long when it is compressed.
@@ -249,11 +240,14 @@ fn changed_bytes_are_answered_with_an_error() {
             object("tool", "Otter Loader"),
             json!({"description": words.join(" ")}),
         );
-        client.ingest(json!([long])).await;
+        client.ingest(json!([long, object("tool", "Sedge Tool")])).await;
         let id = text(&client.search("Otter Loader").await["results"][0], "id").to_owned();
         let found = client.search("Otter Loader").await;
         let session = text(&found, "recall_id");
-        // Paths of what is kept in the value log, and the part of the answer that never changes.
+        // An erasure writes all that stays into tables.
+        let other = client.search("Sedge Tool").await["results"][0]["id"].clone();
+        client.erase(json!({"node_ids": [other]})).await;
+        // Paths of what was read, and the part of the answer that never changes.
         let reads = [
             (format!("/api/nodes/{id}"), "node"),
             (format!("/api/recall/sessions/{session}/export.stix"), "objects"),
@@ -265,8 +259,8 @@ fn changed_bytes_are_answered_with_an_error() {
             originals.push(original);
         }
         service.stop();
-        let changed = damage_values(dir.path(), &before);
-        assert!(changed > 0, "the value is not in the value log");
+        let changed = damage_tables(dir.path(), &words[3000]);
+        assert!(changed > 0, "no table has the value");
         let service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
         let mut refused = 0;
@@ -278,7 +272,7 @@ fn changed_bytes_are_answered_with_an_error() {
                     assert_eq!(&answer[part], original, "{path}");
                 }
                 500 => {
-                    assert!(body.contains("damaged") && body.contains("file_id="), "{body}");
+                    assert!(body.contains("damaged"), "{body}");
                     refused += 1;
                 }
                 other => panic!("{path}: {other}: {body}"),

@@ -17,7 +17,7 @@ const ERASURES: &str = "/api/admin/erasures";
 
 impl Client {
     /// Erases, and returns the receipt once it is done.
-    async fn erase(&self, targets: Value) -> Value {
+    pub(crate) async fn erase(&self, targets: Value) -> Value {
         let begun = self.post(ERASURES, &targets).await.expect(202).await;
         assert_eq!(begun["erasure"]["status"], "running");
         self.erased(text(&begun["erasure"], "id")).await
