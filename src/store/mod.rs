@@ -46,7 +46,7 @@ pub use feeds::items::ItemDecision;
 pub use feeds::staging::{PageWrite, ReceivedPage};
 pub use feeds::waiting::ItemRenewal;
 pub use feeds::{BlockedFeed, DELETED};
-pub use graph::change_log::{ChangeAuthor, ChangePosition, ChangeReader, ChangeRow};
+pub use graph::change_log::{CLOCK_DIFFERENCE, ChangeAuthor, ChangePosition, ChangeReader, ChangeRow};
 pub use graph::corrections::{CorrectedEdge, CorrectedNode, Corrector};
 pub use graph::erasure::{ErasedPart, ErasureJob, ErasurePart, NewErasure};
 pub use graph::evidence_status::CorrectedEvidence;

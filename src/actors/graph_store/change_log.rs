@@ -25,7 +25,7 @@ use crate::domain::error::DomainError;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::principal::Principal;
 use crate::domain::tlp::Tlp;
-use crate::store::{ChangeAuthor, ChangePosition, EdgeOfChange, NodeOfChange};
+use crate::store::{CLOCK_DIFFERENCE, ChangeAuthor, ChangePosition, EdgeOfChange, NodeOfChange};
 
 /// Changes whose nodes and relationships are looked up at a time.
 const AT_A_TIME: usize = 500;
@@ -189,7 +189,7 @@ impl GraphCore {
             if end.is_reached(row.first, row.author.at) {
                 break;
             }
-            if since.is_some_and(|since| row.author.at < since) {
+            if since.is_some_and(|since| row.author.at < since) || end.is_before(row.author.at) {
                 continue;
             }
             let skipped = match row.first.is_in_row_of(from) {
@@ -265,10 +265,16 @@ impl Bound {
         })
     }
 
+    /// Whether what was written at this time comes after the end.
+    fn is_before(&self, at: DateTime<Utc>) -> bool {
+        matches!(self, Self::Time(time) if at > *time)
+    }
+
     fn is_reached(&self, row: ChangePosition, at: DateTime<Utc>) -> bool {
         match self {
             Self::None => false,
-            Self::Time(time) => at > *time,
+            // Another process may have written what follows by a slower clock.
+            Self::Time(time) => at > *time + CLOCK_DIFFERENCE,
             Self::Position(end) => row >= *end,
         }
     }

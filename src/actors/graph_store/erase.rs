@@ -170,15 +170,25 @@ impl GraphCore {
     }
 
     async fn finish_erasures(&self) -> Result<(), DomainError> {
+        let mut failed = Ok(());
+        // One that fails holds up no other.
         for job in self.graph.store.running_erasures().await? {
-            self.erase(&job).await?;
-            self.purge_index(job.ws).await?;
-            self.graph.store.purge().await?;
-            let (ws, id) = (job.ws, job.erasure.id);
-            self.graph.store.end_erasure(ws, id, clock::now()).await?;
-            tracing::info!(workspace = %ws, erasure = %id, "an erasure is done");
+            match self.finish_erasure(&job).await {
+                Ok(()) => {
+                    tracing::info!(workspace = %job.ws, erasure = %job.erasure.id, "an erasure is done");
+                }
+                Err(error) => failed = Err(error),
+            }
         }
-        Ok(())
+        failed
+    }
+
+    async fn finish_erasure(&self, job: &ErasureJob) -> Result<(), DomainError> {
+        self.erase(job).await?;
+        self.purge_index(job.ws).await?;
+        self.graph.store.purge().await?;
+        let (ws, id) = (job.ws, job.erasure.id);
+        self.graph.store.end_erasure(ws, id, clock::now()).await
     }
 
     /// Removes from the database what an erasure names, part by part.

@@ -10,6 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use surrealdb::types::{Array, Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
+use crate::clock;
 use crate::domain::audit::AuditEntry;
 use crate::domain::change::GraphChange;
 use crate::domain::error::DomainError;
@@ -25,7 +26,7 @@ const MAX_CHANGES: usize = 1000;
 /// Rows of a marking read at a time.
 const ROWS: usize = 20;
 /// By how much the clocks of processes may differ.
-const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::seconds(60);
+pub const CLOCK_DIFFERENCE: TimeDelta = TimeDelta::seconds(60);
 
 const READ: &str = "reading the list of changes failed";
 
@@ -135,11 +136,12 @@ struct TimeRow {
 }
 
 impl ChangeAuthor {
-    /// Who an audit entry says it was.
+    /// Who an audit entry says it was. The time is that of the write, which has its turn: a request may have begun long
+    /// before others that were written first, and the list is searched by times that grow with its numbers.
     fn of(entry: &AuditEntry) -> Self {
         let feed = entry.metadata.get("feed_source_id");
         Self {
-            at: entry.created_at,
+            at: clock::now(),
             by: entry.user_id,
             via: entry.action.clone(),
             feed: feed.and_then(|feed| feed.as_str()?.parse().ok()),

@@ -485,17 +485,3 @@ fn the_table_names_every_route_of_the_source() {
     assert!(missing.is_empty(), "not in the table of this test: {missing:?}");
     assert!(gone.is_empty(), "in the table, but no route: {gone:?}");
 }
-
-#[test]
-fn unknown_paths_and_methods_answer_in_json_whoever_asks() {
-    run(async {
-        let app = TestApp::shared().await;
-        for client in [app.anonymous(), app.admin.clone()] {
-            let error = client.get("/api/admin/nothing").await.refused(404).await;
-            assert_eq!(error, "no such route");
-            let error = client.delete("/api/recall/search").await.refused(405).await;
-            assert_eq!(error, "method not allowed");
-        }
-        app.stop().await;
-    });
-}

@@ -194,6 +194,8 @@ fn changes_followed_beside_writers_give_the_graph() {
         all.extend(rest);
         let (whole, _) = follow(&app.admin, &start, 1000).await;
         assert_eq!(all, whole);
+        // Times grow with the order of the commits, however long each request waited for its turn.
+        assert!(whole.is_sorted_by_key(|change| text(change, "at").to_owned()));
 
         // The last confidence that was told of each node is the one that it has.
         let mut confidence: HashMap<String, Value> = HashMap::new();

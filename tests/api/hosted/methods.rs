@@ -55,3 +55,17 @@ fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
         app.stop().await;
     });
 }
+
+#[test]
+fn unknown_paths_and_methods_answer_in_json_whoever_asks() {
+    run(async {
+        let app = TestApp::shared().await;
+        for client in [app.anonymous(), app.admin.clone()] {
+            let error = client.get("/api/admin/nothing").await.refused(404).await;
+            assert_eq!(error, "no such route");
+            let error = client.delete("/api/recall/search").await.refused(405).await;
+            assert_eq!(error, "method not allowed");
+        }
+        app.stop().await;
+    });
+}

@@ -18,6 +18,7 @@ mod bad_urls;
 mod browser;
 mod changes;
 mod context_objects;
+mod context_texts;
 mod contract;
 mod corrections;
 mod demo;
