@@ -3,7 +3,12 @@
 //! Each entry has a digest over its own fields. Each link of a workspace's chain has a digest over its sequence
 //! number, its entry's digest and the previous link's hash (as in RFC 9162 log entries, without the tree).
 //! Changing, removing or reordering an entry breaks every later link.
+//!
+//! Rule: an entry holds no text that may have to be erased one day (a question, a name, an address). Such a text lies beside
+//! the log with a random salt, and the entry has the digest of both: while the text is there, the digest proves it; once it
+//! is erased, nobody can find it again by trying.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use chrono::{DateTime, SubsecRound, Utc};
@@ -47,6 +52,43 @@ pub struct AuditEntry {
     #[schema(example = json!({"query": "Fancy Bear", "results": 1}))]
     pub metadata: Map<String, Value>,
     pub created_at: DateTime<Utc>,
+    /// The texts that lie beside the log, by name.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub texts: BTreeMap<String, AuditText>,
+}
+
+/// A text beside the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditText {
+    salt: Uuid,
+    text: String,
+}
+
+/// The name of the text that is an entry's `user_email`.
+const USER_EMAIL: &str = "user_email";
+
+impl AuditText {
+    fn new(text: &str) -> Self {
+        Self {
+            salt: Uuid::new_v4(),
+            text: text.to_owned(),
+        }
+    }
+
+    /// The text itself.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn digest(&self) -> String {
+        salted_digest(self.salt, &self.text)
+    }
+}
+
+/// The field of an entry's metadata that has the digest of one of its texts.
+fn digest_field(name: &str) -> String {
+    format!("{name}_digest")
 }
 
 impl AuditEntry {
@@ -54,7 +96,6 @@ impl AuditEntry {
     pub fn by(by: &Principal, action: &str, resource: &str, outcome: Outcome, now: DateTime<Utc>) -> Self {
         let mut entry = Self::anonymous(by.workspace.id, by.ip, action, resource, outcome, now);
         entry.user_id = Some(by.user_id());
-        entry.user_email = Some(by.email().to_owned());
         if let Some(key) = by.api_key_id() {
             entry
                 .metadata
@@ -85,6 +126,7 @@ impl AuditEntry {
             metadata: Map::new(),
             // The chain hashes the time as text, so keep only the precision of that text.
             created_at: now.trunc_subsecs(6),
+            texts: BTreeMap::new(),
         }
     }
 
@@ -110,6 +152,56 @@ impl AuditEntry {
         self
     }
 
+    /// Adds a text that lies beside the log, and its digest to the metadata.
+    #[must_use]
+    pub fn with_text(mut self, name: &str, text: &str) -> Self {
+        let text = AuditText::new(text);
+        self.metadata.insert(digest_field(name), text.digest().into());
+        self.texts.insert(name.to_owned(), text);
+        self
+    }
+
+    /// [`Self::with_text`] if there is one.
+    #[must_use]
+    pub fn with_some_text(self, name: &str, text: Option<&str>) -> Self {
+        match text {
+            Some(text) => self.with_text(name, text),
+            None => self,
+        }
+    }
+
+    /// Names somebody who has no account here by the address given at sign-in.
+    #[must_use]
+    pub fn of_address(self, email: &str) -> Self {
+        self.with_text(USER_EMAIL, email)
+    }
+
+    /// The entry as people read it: with its texts, and the address of the account that acted, as far as they are still
+    /// there.
+    #[must_use]
+    pub fn readable(mut self, email: Option<&str>) -> Self {
+        if let Some(email) = email {
+            self.user_email.get_or_insert_with(|| email.to_owned());
+        }
+        for (name, text) in std::mem::take(&mut self.texts) {
+            if name == USER_EMAIL {
+                self.user_email = Some(text.text);
+            } else {
+                self.metadata.insert(name, text.text.into());
+            }
+        }
+        self
+    }
+
+    /// The first of its texts that is not what the entry was made with.
+    fn altered_text(&self) -> Option<&str> {
+        let is_altered = |(name, text): &(&String, &AuditText)| {
+            self.metadata.get(&digest_field(name)).and_then(Value::as_str) != Some(text.digest().as_str())
+        };
+        let found = self.texts.iter().find(is_altered);
+        found.map(|(name, _)| name.as_str())
+    }
+
     /// SHA-256 over the canonical JSON of the entry (keys sorted, RFC 8785 for these types).
     pub fn digest(&self) -> String {
         // Serializing a struct of plain fields cannot fail.
@@ -118,9 +210,12 @@ impl AuditEntry {
     }
 }
 
-/// What the log says of a text that may be erased one day: its digest.
-pub fn text_digest(text: &str) -> String {
-    format!("sha256:{}", hex::encode(Sha256::digest(text)))
+/// What the log says of a text that is kept elsewhere: the SHA-256 digest of a random salt, which is kept with it, and of it.
+pub fn salted_digest(salt: Uuid, text: &str) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(salt.as_bytes());
+    hasher.update(text.as_bytes());
+    format!("sha256:{}", hex::encode(hasher.finalize()))
 }
 
 /// One link of a workspace's chain.
@@ -209,7 +304,12 @@ impl ChainCheck {
             Some(entry) if entry.digest() != link.entry_hash => {
                 Some(format!("entry {} of link {} was changed", link.entry, link.seq))
             }
-            Some(_) => None,
+            Some(entry) => entry.altered_text().map(|name| {
+                format!(
+                    "the text {name} of entry {} of link {} was changed",
+                    link.entry, link.seq
+                )
+            }),
         };
         self.fail(problem);
         self.last = Some((link.seq, link.hash.clone()));
@@ -280,6 +380,23 @@ mod tests {
         assert_eq!(
             check(&links, &changed).first_error,
             Some(format!("entry {} of link 3 was changed", good[2].id))
+        );
+
+        let mut with_text = good.clone();
+        with_text[1] = with_text[1].clone().with_text("query", "Fancy Bear");
+        let of_text = chain(&with_text);
+        assert!(check(&of_text, &with_text).valid);
+        let mut erased = with_text.clone();
+        erased[1].texts.clear();
+        assert!(check(&of_text, &erased).valid);
+        let mut altered = with_text.clone();
+        altered[1].texts = altered[1].clone().with_text("query", "Cozy Bear").texts;
+        assert_eq!(
+            check(&of_text, &altered).first_error,
+            Some(format!(
+                "the text query of entry {} of link 2 was changed",
+                good[1].id
+            ))
         );
 
         let mut removed = good.clone();

@@ -95,6 +95,8 @@ pub struct NodeRelationship {
     /// 0 to 1.
     #[schema(value_type = Confidence)]
     pub confidence: f64,
+    /// `rejected` for a relationship that was rejected by hand, which only `include_rejected` shows.
+    pub status: NodeStatus,
     /// The marking of the relationship itself.
     #[serde(skip)]
     pub tlp: Tlp,
@@ -142,6 +144,8 @@ pub struct EvidenceHead {
     #[schema(example = "The MITRE Corporation")]
     pub source: String,
     pub tlp: Tlp,
+    /// `rejected` for a record that was rejected by hand, which only `include_rejected` shows.
+    pub status: NodeStatus,
     pub created_at: DateTime<Utc>,
 }
 

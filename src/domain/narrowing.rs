@@ -172,13 +172,17 @@ impl Narrowing {
             && self.min_confidence.is_none_or(|least| node.confidence >= least)
     }
 
-    /// The filters that were given, with their names, for the audit log.
+    /// The source that was asked for.
+    pub fn source_filter(&self) -> Option<&str> {
+        self.source.as_ref().map(|source| source.given.as_str())
+    }
+
+    /// The other filters that were given, with their names, for the audit log.
     pub fn active_filters(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let time = |time: DateTime<Utc>| json!(time.to_rfc3339_opts(SecondsFormat::AutoSi, true));
         let all = [
             (NODE_TYPE, self.node_types.as_ref().map(|types| json!(types))),
             (STIX_TYPE, self.stix_types.as_ref().map(|types| json!(types))),
-            (SOURCE, self.source.as_ref().map(|source| json!(source.given))),
             (SINCE, self.since.map(time)),
             (UNTIL, self.until.map(time)),
             (MIN_CONFIDENCE, self.min_confidence.map(|least| json!(least))),
@@ -283,7 +287,6 @@ mod tests {
             given,
             [
                 ("node_type", json!(["tool", "actor"])),
-                ("source", json!("The MITRE Corporation")),
                 ("since", json!("2024-03-01T00:00:00Z")),
                 ("until", json!("2024-03-01T23:59:59.999999999Z")),
                 ("min_confidence", json!(0.5)),

@@ -4,6 +4,7 @@ pub(super) mod linked_entries;
 pub(super) mod relink;
 pub(super) mod reserve;
 pub(super) mod rows;
+pub(super) mod texts;
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -314,7 +315,8 @@ impl Store {
         } else {
             self.audit_range("*", tenant, filter).await?
         };
-        rows.into_iter().map(AuditRow::into_entry).collect()
+        let entries = rows.into_iter().map(AuditRow::into_entry);
+        self.readable(tenant, entries.collect::<Result<_, _>>()?).await
     }
 
     /// The number of entries of a workspace, up to the filter's limit.
@@ -438,6 +440,11 @@ impl Store {
         for row in self.entries_at(tenant, &positions).await? {
             let entry = row.into_entry()?;
             found.insert(entry.id, entry);
+        }
+        for (entry, texts) in self.audit_texts(tenant, &positions).await? {
+            if let Some(entry) = found.get_mut(&entry) {
+                entry.texts = texts;
+            }
         }
         for (link, _) in links {
             check.link(link, found.get(&link.entry));

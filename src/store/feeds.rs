@@ -22,9 +22,10 @@ use super::connection::error::StoreError;
 use super::connection::retry::{with_race_retry, with_retry};
 use super::rows::{key, parse, record};
 use super::{Store, failed};
-use crate::domain::audit::AuditEntry;
+use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{Feed, FeedChange, Redistribution};
+use crate::domain::principal::Principal;
 
 /// What is said of a pull whose feed was deleted.
 pub const DELETED: &str = "the feed was deleted";
@@ -132,20 +133,30 @@ impl Store {
         &self,
         ws: Uuid,
         feed: Uuid,
+        by: &Principal,
         now: DateTime<Utc>,
-        audit: impl Fn(&Feed) -> AuditEntry + Send + Sync,
-        ended: impl Fn(Uuid) -> AuditEntry + Send + Sync,
     ) -> Result<Vec<AuditEntry>, DomainError> {
-        let (audit, ended) = (&audit, &ended);
+        let deletion = |known: &Feed| {
+            AuditEntry::by(by, "feed.delete", "feed", Outcome::Success, now)
+                .on(feed)
+                .with_text("name", &known.name)
+                .with("redistribution_state", known.redistribution_state.as_str())
+        };
+        let end = |batch: Uuid| {
+            AuditEntry::by(by, "feed.pull_failed", "feed_batch", Outcome::Failure, now)
+                .on(batch)
+                .with("feed_source_id", feed.to_string())
+                .with("reason", DELETED)
+        };
         with_retry(|| async {
             let tx = self.begin().await?;
             let deleted = async {
                 let id = record("feed", feed);
                 let row: FeedRow = one(&tx, ws, OWN_FEED, id.clone(), "feed").await?;
-                let mut entries = vec![audit(&row.clone().into_feed()?)];
+                let mut entries = vec![deletion(&row.clone().into_feed()?)];
                 tx.audit(&entries).await?;
                 if let Some(batch) = row.pulling {
-                    let entry = ended(batch);
+                    let entry = end(batch);
                     if fail(&tx, ws, (batch, None), DELETED, now, &entry).await? {
                         entries.push(entry);
                     }

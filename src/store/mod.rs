@@ -48,7 +48,7 @@ pub use feeds::waiting::ItemRenewal;
 pub use feeds::{BlockedFeed, DELETED};
 pub use graph::change_log::{CLOCK_DIFFERENCE, ChangeAuthor, ChangePosition, ChangeReader, ChangeRow};
 pub use graph::corrections::{CorrectedEdge, CorrectedNode, Corrector};
-pub use graph::erasure::{ErasedPart, ErasureJob, ErasurePart, NewErasure};
+pub use graph::erasure::{ErasedPart, ErasedSubjects, ErasureJob, ErasurePart, NewErasure};
 pub use graph::evidence_status::CorrectedEvidence;
 pub use graph::journal::{Change, Changes};
 pub use graph::links::Link;

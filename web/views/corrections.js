@@ -89,17 +89,19 @@ async function asked(node, at) {
   return { ...changes, ...(reason && { reason }) };
 }
 
-/** A button that rejects a relationship or a record once somebody has said why. */
-export function rejection(what, send, at, problem, reload) {
+/** A button that rejects a relationship or a record once somebody has said why, or restores a rejected one. */
+export function rejection(what, send, at, problem, reload, isRejected = false) {
   if (!may("recall:write")) return null;
-  return button("Reject", guarded(at, problem, async () => {
+  const [verb, style, status, done] = isRejected
+    ? ["Restore", "primary", "active", "It is restored."] : ["Reject", "danger", "rejected", "It is rejected."];
+  return button(verb, guarded(at, problem, async () => {
     const reason = el("input", { type: "text", maxlength: 2000, autocomplete: "off" });
-    const answer = await ask(`Reject ${what}?`, el("div.stack", {}, field("Reason", reason)),
-      [["", "Cancel"], ["reject", "Reject", "danger"]], at.signal);
-    if (answer !== "reject") return;
+    const answer = await ask(`${verb} ${what}?`, el("div.stack", {}, field("Reason", reason)),
+      [["", "Cancel"], ["yes", verb, style]], at.signal);
+    if (answer !== "yes") return;
     const text = reason.value.trim();
-    await send({ status: "rejected", ...(text && { reason: text }) });
-    at.notify("It is rejected.", "good");
+    await send({ status, ...(text && { reason: text }) });
+    at.notify(done, "good");
     await reload();
-  }), { "aria-label": `Reject ${what}` });
+  }), { "aria-label": `${verb} ${what}` });
 }

@@ -153,8 +153,8 @@ function relationships(api, found, query, at, reload) {
   const list = el("div.stack", { tabindex: -1 });
   const total = el("span.muted", { "aria-live": "polite" });
   const problem = el("div");
-  const reject = ({ id, node }) => rejection(`the relationship with ${node.name}`,
-    (body) => api.correctEdge(id, body, { signal: at.signal }), at, problem, reload);
+  const reject = ({ id, node, status }) => rejection(`the relationship with ${node.name}`,
+    (body) => api.correctEdge(id, body, { signal: at.signal }), at, problem, reload, status === "rejected");
   let more = found.more_relationships;
   const next = button("Show more", () => load());
   const load = async () => {
@@ -199,15 +199,19 @@ function group({ direction, type, entries }, reject) {
     el("ul.ends", {}, entries.map((one) => el("li", {},
       el("a", { href: linkTo("node", { id: one.node.id }) }, one.node.name),
       el("span.row", {}, badge(typeName(one.node.node_type), `type-${one.node.node_type}`), tlp(one.node.tlp),
-        el("span.muted", { title: "Confidence of the relationship" }, percent(one.confidence)), reject(one))))));
+        el("span.muted", { title: "Confidence of the relationship" }, percent(one.confidence)),
+        one.status === "rejected" && badge("rejected", "bad"), reject(one))))));
 }
 
 function evidence(api, found, query, at, reload) {
   const words = [found.node.name, ...texts(found.node.properties.aliases)];
   const shown = el("span.muted", {}, found.more_evidence && "the newest ",
     found.evidence.length > 0 && number(found.evidence.length));
+  const withRejected = query.include_rejected === true;
+  const other = may("recall:write") && el("a", { href: linkTo("node", { id: found.node.id, include_rejected: !withRejected || undefined }) },
+    withRejected ? "Hide what was rejected" : "Show what was rejected, too");
   return el("section.card", {},
-    el("h2", {}, "Evidence ", shown),
+    el("div.row", {}, el("h2", {}, "Evidence ", shown), other),
     found.evidence.length === 0
       ? el("p.muted", {}, "There is no evidence that this workspace may see.")
       : el("div.records", {}, found.evidence.map((record) => recordOf(api, record, words, query, at, reload))));
@@ -225,7 +229,8 @@ function recordOf(api, record, words, query, at, reload) {
       const problem = el("div");
       // The original of a STIX object stands and falls with its node.
       const reject = record.kind !== "stix" && rejection("the record",
-        (body) => api.correctEvidence(record.id, body, { signal: at.signal }), at, problem, reload);
+        (body) => api.correctEvidence(record.id, body, { signal: at.signal }), at, problem, reload,
+        record.status === "rejected");
       fill(content, contentOf(full, words), problem, reject && el("div.row", {}, reject));
     } catch (error) {
       if (!at.signal.aborted) fill(content, failure(error, load));
@@ -234,6 +239,7 @@ function recordOf(api, record, words, query, at, reload) {
   const isChosen = record.id === at.params.get("evidence");
   return el("details", { open: isChosen, ontoggle: (event) => { if (event.target.open && wanted) load(); } },
     el("summary", {}, el("span.row", {}, badge(sourceName(record.kind)), el("strong", {}, record.title), tlp(record.tlp),
+      record.status === "rejected" && badge("rejected", "bad"),
       el("span.muted", {}, el("bdi", {}, record.source), " · ", when(record.created_at)))),
     content);
 }

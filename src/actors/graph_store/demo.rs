@@ -173,7 +173,7 @@ impl<'a> Visitor<'a> {
     }
 
     async fn log(&self, outcome: Outcome, query: &str, (key, count): (&str, u64)) -> Result<(), DomainError> {
-        let entry = self.entry(outcome).with("query", query).with(key, count);
+        let entry = self.entry(outcome).with_text("query", query).with(key, count);
         self.core.graph.audit().call(Append(entry)).await.map(drop)
     }
 

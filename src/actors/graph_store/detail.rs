@@ -108,16 +108,21 @@ impl Work for ReadNode {
                     .unwrap_or_default()
             }
         };
+        let node = found.id;
+        let mut group = vec![node];
+        group.extend(members.iter().map(|member| member.id));
+        let rejected = match include_rejected {
+            true => core.graph.store.rejected_evidence(ws, &group).await?,
+            false => Vec::new(),
+        };
         let linked: Vec<&[Uuid]> = std::iter::once(&found)
             .chain(&members)
             .map(|node| node.linked_evidence_ids.as_slice())
+            .chain([rejected.as_slice()])
             .collect();
         let (evidence, more_evidence) = core.newest_evidence(ws, &linked, shown).await?;
         unite(&mut found, &members);
         core.warninglists.current().mark(&mut found);
-        let node = found.id;
-        let mut group = vec![node];
-        group.extend(members.iter().map(|member| member.id));
         let (mut relationships, more_relationships) =
             core.graph.store.relationships_of(ws, &group, shown, page).await?;
         core.let_ends_stand(ws, &merges, &mut relationships, shown)

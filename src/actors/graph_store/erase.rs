@@ -1,17 +1,11 @@
-//! Erases nodes and evidence records: the request, and the work on it.
-//!
-//! Rule: an erasure is done once rows, index and files no longer hold anything of it. The work goes on in the background, after
-//! a start too; with several processes on one database each rewrites its own index.
+//! Requests for erasures, and their receipts.
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use crate::actors::indexed_store::index_error;
-use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -19,10 +13,7 @@ use crate::domain::erasure::{Erasure, ErasureKind};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::tlp::Tlp;
-use crate::store::{ErasureJob, NewErasure};
-
-/// How soon what failed is tried again, and other processes are looked after.
-const AGAIN: Duration = Duration::from_secs(10);
+use crate::store::NewErasure;
 
 /// What is to be erased.
 #[derive(Debug, Clone)]
@@ -31,6 +22,10 @@ pub enum ErasureTargets {
     Evidence(Vec<Uuid>),
     /// The nodes and records of this source.
     Source(String),
+    /// This feed, and what no other source brought.
+    Feed(Uuid),
+    /// The account, questions and texts of this user, and the nodes and records of which the user is the source.
+    User(Uuid),
 }
 
 /// Begins an erasure.
@@ -38,6 +33,15 @@ pub enum ErasureTargets {
 pub struct Erase {
     pub by: Principal,
     pub targets: ErasureTargets,
+}
+
+/// Begins the erasure of another workspace than the operator's own, with all that is in it.
+#[derive(Debug)]
+pub struct EraseWorkspace {
+    pub by: Principal,
+    pub workspace: Uuid,
+    /// Its name, typed again.
+    pub name: String,
 }
 
 /// Reads the receipt of an erasure.
@@ -58,26 +62,42 @@ impl Work for Erase {
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
-        let (by, ws) = (&self.by, self.by.workspace.id);
-        let new = core.what_to_erase(by, &self.targets).await?;
-        let receipt = new.receipt(by.user_id(), clock::now());
-        let entry = AuditEntry::by(
-            by,
-            "erasure.request",
-            "erasure",
-            Outcome::Success,
-            receipt.requested_at,
-        );
-        let entry = entry
-            .on(receipt.id)
-            .with("what", receipt.what.as_str())
-            .with("asked", receipt.asked)
-            .with("digest", receipt.digest.as_str());
-        let store = &core.graph.store;
-        store.begin_erasure(ws, (&new, &receipt), &entry).await?;
-        core.graph.chain(entry).await;
-        core.erasing.notify_one();
-        Ok(receipt)
+        let new = core.what_to_erase(&self.by, &self.targets).await?;
+        core.begin_erasure(&self.by, new).await
+    }
+}
+
+impl Work for EraseWorkspace {
+    type Core = GraphCore;
+    type Reply = Erasure;
+    const NAME: &'static str = "erase_workspace";
+    const ACCESS: Access = Access::Write;
+
+    fn tenant(&self) -> Uuid {
+        self.by.workspace.id
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let by = &self.by;
+        if !by.workspace.is_operator {
+            let refused = "only the operator's administrators erase workspaces";
+            return Err(DomainError::Forbidden(refused.into()));
+        }
+        let found = core.graph.store.overseen_workspace(self.workspace).await?;
+        let found = found.ok_or(DomainError::NotFound("workspace"))?;
+        if found.is_operator {
+            let refused = "the operator's own workspace can't be erased";
+            return Err(DomainError::Conflict(refused.into()));
+        }
+        if found.name != self.name {
+            let rule = "must be the name of the workspace, to be sure that it is the one that is meant";
+            return Err(DomainError::invalid("name", rule));
+        }
+        let new = NewErasure {
+            owner: Some(found.id),
+            ..core.nothing_yet(by, ErasureKind::Workspace)
+        };
+        core.begin_erasure(by, new).await
     }
 }
 
@@ -100,6 +120,37 @@ impl Work for ReadErasure {
 }
 
 impl GraphCore {
+    async fn begin_erasure(&self, by: &Principal, new: NewErasure) -> Result<Erasure, DomainError> {
+        let receipt = new.receipt(by.user_id(), clock::now());
+        let (action, at) = ("erasure.request", receipt.requested_at);
+        let mut entry = AuditEntry::by(by, action, "erasure", Outcome::Success, at)
+            .on(receipt.id)
+            .with("what", receipt.what.as_str())
+            .with("asked", receipt.asked)
+            .with("digest", receipt.digest.as_str());
+        if let Some(owner) = new.owner {
+            entry = entry.with(receipt.what.as_str(), owner.to_string());
+        }
+        let store = &self.graph.store;
+        store
+            .begin_erasure(by.workspace.id, (&new, &receipt), &entry)
+            .await?;
+        self.graph.chain(entry).await;
+        self.erasing.notify_one();
+        Ok(receipt)
+    }
+
+    fn nothing_yet(&self, by: &Principal, what: ErasureKind) -> NewErasure {
+        NewErasure {
+            what,
+            nodes: Vec::new(),
+            evidence: Vec::new(),
+            edges: Vec::new(),
+            owner: None,
+            highest: by.workspace.clearance().highest(),
+        }
+    }
+
     /// What a request removes; all that it names must be seen by its administrator.
     async fn what_to_erase(
         &self,
@@ -109,153 +160,87 @@ impl GraphCore {
         let (ws, store) = (by.workspace.id, &self.graph.store);
         let highest: Tlp = by.workspace.clearance().highest();
         let rejected = by.may_see_rejected();
-        let distinct = |ids: &[Uuid]| -> Vec<Uuid> {
-            let mut seen = HashSet::new();
-            ids.iter().copied().filter(|id| seen.insert(*id)).collect()
-        };
-        let (what, nodes, evidence) = match targets {
+        match targets {
             ErasureTargets::Nodes(ids) => {
-                let ids = distinct(ids);
-                let found = store.nodes_by_id(ws, &ids, highest, rejected).await?;
-                if found.len() < ids.len() {
+                let nodes = distinct(ids);
+                let found = store.nodes_by_id(ws, &nodes, highest, rejected).await?;
+                if found.len() < nodes.len() {
                     return Err(DomainError::NotFound("node_ids: node"));
                 }
-                (ErasureKind::Nodes, ids, Vec::new())
+                let nothing = self.nothing_yet(by, ErasureKind::Nodes);
+                Ok(NewErasure { nodes, ..nothing })
             }
             ErasureTargets::Evidence(ids) => {
-                let ids = distinct(ids);
-                let found = store.evidence_heads(ws, &ids, highest, rejected).await?;
-                if found.len() < ids.len() {
+                let evidence = distinct(ids);
+                let found = store.evidence_heads(ws, &evidence, highest, rejected).await?;
+                if found.len() < evidence.len() {
                     return Err(DomainError::NotFound("evidence_ids: evidence record"));
                 }
-                (ErasureKind::Evidence, Vec::new(), ids)
+                let nothing = self.nothing_yet(by, ErasureKind::Evidence);
+                Ok(NewErasure { evidence, ..nothing })
             }
             ErasureTargets::Source(source) => {
                 let (nodes, evidence) = store.things_of_source(ws, source, highest).await?;
                 if nodes.is_empty() && evidence.is_empty() {
                     return Err(DomainError::NotFound("source: node or evidence record"));
                 }
-                (ErasureKind::Source, nodes, evidence)
+                Ok(NewErasure {
+                    nodes,
+                    evidence,
+                    ..self.nothing_yet(by, ErasureKind::Source)
+                })
             }
-        };
+            ErasureTargets::Feed(feed) => self.feed_to_erase(by, *feed).await,
+            ErasureTargets::User(user) => self.user_to_erase(by, *user).await,
+        }
+    }
+
+    /// A feed, which is deleted first, so that it brings nothing more.
+    async fn feed_to_erase(&self, by: &Principal, feed: Uuid) -> Result<NewErasure, DomainError> {
+        let (ws, store, now) = (by.workspace.id, &self.graph.store, clock::now());
+        if !store.is_erasable_feed(ws, feed).await? {
+            return Err(DomainError::NotFound("feed_id: feed"));
+        }
+        match store.delete_feed(ws, feed, by, now).await {
+            Ok(entries) => {
+                for entry in entries {
+                    self.graph.chain(entry).await;
+                }
+            }
+            Err(DomainError::NotFound(_)) => {}
+            Err(error) => return Err(error),
+        }
+        let highest = by.workspace.clearance().highest();
+        let (nodes, edges) = store.things_of_feed(ws, feed, highest).await?;
         Ok(NewErasure {
-            what,
             nodes,
-            evidence,
-            highest,
-            email: by.email().to_owned(),
+            edges,
+            owner: Some(feed),
+            ..self.nothing_yet(by, ErasureKind::Feed)
         })
     }
 
-    /// Works on erasures as they come, for as long as the actor lives.
-    pub(super) async fn run_erasures(&self) {
-        let mut purged = chrono::DateTime::UNIX_EPOCH;
-        loop {
-            if let Err(error) = self.finish_erasures().await {
-                tracing::error!(?error, "an erasure failed; trying again soon");
-            }
-            if self.graph.environment.shared_store {
-                match self.purge_after_others(purged).await {
-                    Ok(last) => purged = last,
-                    Err(error) => {
-                        tracing::error!(
-                            ?error,
-                            "rewriting an index after an erasure failed; trying again soon"
-                        );
-                    }
-                }
-            }
-            tokio::time::timeout(AGAIN, self.erasing.notified()).await.ok();
+    /// Another user than the one who asks, so that an administrator is left.
+    async fn user_to_erase(&self, by: &Principal, user: Uuid) -> Result<NewErasure, DomainError> {
+        let (ws, store) = (by.workspace.id, &self.graph.store);
+        let found = store.user(user).await?.filter(|found| found.ws == ws);
+        let found = found.ok_or(DomainError::NotFound("user_id: user"))?;
+        if user == by.user_id() {
+            let rule = "must be another user: the workspace keeps the administrator who asks";
+            return Err(DomainError::invalid("user_id", rule));
         }
-    }
-
-    async fn finish_erasures(&self) -> Result<(), DomainError> {
-        let mut failed = Ok(());
-        // One that fails holds up no other.
-        for job in self.graph.store.running_erasures().await? {
-            match self.finish_erasure(&job).await {
-                Ok(()) => {
-                    tracing::info!(workspace = %job.ws, erasure = %job.erasure.id, "an erasure is done");
-                }
-                Err(error) => failed = Err(error),
-            }
-        }
-        failed
-    }
-
-    async fn finish_erasure(&self, job: &ErasureJob) -> Result<(), DomainError> {
-        self.erase(job).await?;
-        self.purge_index(job.ws).await?;
-        self.graph.store.purge().await?;
-        let (ws, id) = (job.ws, job.erasure.id);
-        self.graph.store.end_erasure(ws, id, clock::now()).await
-    }
-
-    /// Removes from the database what an erasure names, part by part.
-    async fn erase(&self, job: &ErasureJob) -> Result<(), DomainError> {
-        let (ws, store) = (job.ws, &self.graph.store);
-        self.graph.index_of(ws).await?;
-        let state = self.graph.state(ws);
-        while let Some(part) = store.next_erasure_part(job.erasure.id).await? {
-            let entry = entry_of(job);
-            let erased = {
-                let mut turn = self.graph.turn(ws, &state).await?;
-                let erased = loop {
-                    let now = clock::now();
-                    match store.erase_part(job, &part, (turn.after(), now), &entry).await {
-                        Ok(erased) => break erased,
-                        Err(error) => turn.plan_again(error).await?,
-                    }
-                };
-                if let Some(erased) = &erased {
-                    turn.record(erased.written.rev);
-                }
-                erased
-            };
-            self.graph.source.merges.forget(ws);
-            if let Some(erased) = erased {
-                let indexed = self.index_stored(ws, &state, &erased.written);
-                tokio::join!(indexed, self.graph.chain(erased.entry));
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes from the files of an index what it no longer shows.
-    async fn purge_index(&self, ws: Uuid) -> Result<(), DomainError> {
-        let target = self.graph.index_of(ws).await?;
-        // An index that has not taken the removal yet would keep the text.
-        self.graph.state(ws).wait_until_indexed().await?;
-        blocking(move || target.purge().map_err(index_error)).await
-    }
-
-    /// Rewrites the indexes of workspaces in which an erasure was done since then; returns when the last one was.
-    async fn purge_after_others(
-        &self,
-        since: chrono::DateTime<chrono::Utc>,
-    ) -> Result<chrono::DateTime<chrono::Utc>, DomainError> {
-        let ended = self.graph.store.erasures_since(since).await?;
-        let last = ended.iter().map(|(_, at)| *at).max().unwrap_or(since);
-        let workspaces: HashSet<Uuid> = ended.into_iter().map(|(ws, _)| ws).collect();
-        for ws in workspaces {
-            self.graph.index_of(ws).await?;
-            let state = self.graph.state(ws);
-            self.graph.turn(ws, &state).await?.follow().await?;
-            self.purge_index(ws).await?;
-        }
-        Ok(last)
+        let highest = by.workspace.clearance().highest();
+        let (nodes, evidence) = store.things_of_source(ws, &found.email, highest).await?;
+        Ok(NewErasure {
+            nodes,
+            evidence,
+            owner: Some(user),
+            ..self.nothing_yet(by, ErasureKind::User)
+        })
     }
 }
 
-/// The entry of a part, without what it removed.
-fn entry_of(job: &ErasureJob) -> AuditEntry {
-    let nowhere = std::net::IpAddr::from([0, 0, 0, 0]);
-    let now = clock::now();
-    let mut entry = AuditEntry::anonymous(job.ws, nowhere, "erasure.erase", "erasure", Outcome::Success, now);
-    entry.ip_address = None;
-    entry.user_id = Some(job.erasure.requested_by);
-    entry.user_email = Some(job.email.clone());
-    entry
-        .on(job.erasure.id)
-        .with("digest", job.erasure.digest.as_str())
+fn distinct(ids: &[Uuid]) -> Vec<Uuid> {
+    let mut seen = HashSet::new();
+    ids.iter().copied().filter(|id| seen.insert(*id)).collect()
 }

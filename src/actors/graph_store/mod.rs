@@ -18,6 +18,7 @@ mod documents;
 mod drafts;
 mod duplicates;
 mod erase;
+mod erasing;
 mod export;
 mod export_gate;
 mod export_merges;
@@ -51,7 +52,7 @@ pub use self::demo::{DemoExport, DemoQuestion, DemoRecall, DemoRecallOutcome, Vi
 pub use self::detail::{NodeDetail, NodeName, ReadEvidence, ReadNode};
 pub use self::drafts::{CommitStaged, DraftsOutcome, FindDuplicates, IngestDrafts};
 pub use self::duplicates::{DuplicatesPage, FindLikelyDuplicates};
-pub use self::erase::{Erase, ErasureTargets, ReadErasure};
+pub use self::erase::{Erase, EraseWorkspace, ErasureTargets, ReadErasure};
 pub use self::export::{ExportBundle, ExportSession};
 pub(super) use self::ingest::plan_objects;
 pub use self::ingest::{IngestOutcome, IngestStix};

@@ -119,12 +119,13 @@ impl Work for Recall {
         };
         let entry = AuditEntry::by(&by, "recall.search", "recall_session", Outcome::Success, now)
             .on(session.id)
-            .with("query", session.query.as_str())
+            .with_text("query", &session.query)
             .with("mode", mode.as_str())
             .with("result_count", session.result_count)
             .with("max_tlp", session.max_tlp.as_str())
             .with("include_rejected", include_rejected)
-            .with_all(narrowing.active_filters());
+            .with_all(narrowing.active_filters())
+            .with_some_text("source", narrowing.source_filter());
         let record = SessionRecord {
             session,
             user: by.user_id(),

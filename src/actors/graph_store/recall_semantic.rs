@@ -66,10 +66,11 @@ impl Work for RecallSemantic {
         let (results, _) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
-            .with("query", question.text())
+            .with_text("query", question.text())
             .with("result_count", results.rows().len() as u64)
             .with("max_tlp", results.max_tlp().as_str())
-            .with_all(narrowing.active_filters());
+            .with_all(narrowing.active_filters())
+            .with_some_text("source", narrowing.source_filter());
         core.graph.audit().call(Append(entry)).await?;
         Ok(results)
     }

@@ -150,7 +150,7 @@ impl Work for CreateUser {
         let user = new_user(by.workspace.id, "email", &email, password, role).await?;
         let entry = AuditEntry::by(&by, "admin.user_create", "user", Outcome::Success, clock::now())
             .on(user.id)
-            .with("email", user.email.as_str())
+            .with_text("email", &user.email)
             .with("role", role.as_str());
         core.store.create_user(&user, &entry).await?;
         core.chain(entry).await;
@@ -287,7 +287,7 @@ impl Work for CreateApiKey {
         };
         let entry = AuditEntry::by(&by, "admin.api_key_create", "api_key", Outcome::Success, now)
             .on(record.id)
-            .with("name", record.name.as_str())
+            .with_text("name", &record.name)
             .with(
                 "scopes",
                 record

@@ -262,11 +262,7 @@ impl IdentityCore {
         // question only if it is the only one, disabled ones included.
         match enabled.as_slice() {
             [] => {
-                let failure = |tenant| {
-                    let mut entry = failure_entry(tenant, provider, "no account", ip);
-                    entry.user_email = Some(email.to_owned());
-                    entry
-                };
+                let failure = |tenant| failure_entry(tenant, provider, "no account", ip).of_address(email);
                 self.record_failure(&accounts, &failure).await?;
                 Err(NO_ACCOUNT)
             }

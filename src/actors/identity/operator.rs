@@ -111,7 +111,7 @@ impl Work for CreateWorkspace {
         let now = clock::now();
         let entry = AuditEntry::by(&by, "admin.workspace_create", "workspace", Outcome::Success, now)
             .on(workspace.id)
-            .with("name", workspace.name.as_str())
+            .with_text("name", &workspace.name)
             .with("tier", workspace.tier.as_str());
         core.store
             .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
@@ -209,7 +209,6 @@ impl Work for OverseeWorkspace {
             id: Uuid::now_v7(),
             tenant_id: workspace,
             user_id: None,
-            user_email: None,
             ip_address: None,
             ..entry.clone().with("by", "operator")
         });

@@ -123,9 +123,7 @@ impl Attempt {
     fn failure(&self) -> impl Fn(Uuid) -> AuditEntry {
         let (ip, email, now) = (self.ip, audited_address(&self.email), clock::now());
         move |tenant| {
-            let mut entry = AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, now);
-            entry.user_email = Some(email.clone());
-            entry
+            AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, now).of_address(&email)
         }
     }
 }
@@ -327,6 +325,5 @@ pub(super) fn rate_limited(rate: RateState) -> SignInOutcome {
 pub(super) fn of_user(user: &UserRecord, ip: IpAddr, outcome: Outcome) -> AuditEntry {
     let mut entry = AuditEntry::anonymous(user.ws, ip, "auth.login", "user", outcome, clock::now());
     entry.user_id = Some(user.id);
-    entry.user_email = Some(user.email.clone());
     entry.on(user.id)
 }

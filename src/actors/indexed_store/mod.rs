@@ -14,6 +14,7 @@ mod write;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -102,6 +103,7 @@ impl<S: Source> IndexedStore<S> {
     /// The index of a workspace, caught up with the store; the first call in a process does the work.
     pub(super) async fn index_of(&self, ws: Uuid) -> Result<Arc<WorkspaceIndex>, DomainError> {
         let state = self.state(ws);
+        state.check()?;
         state.caught_up.get_or_try_init(|| self.catch_up(ws)).await?;
         self.open_index(ws).await
     }
@@ -111,12 +113,23 @@ impl<S: Source> IndexedStore<S> {
         blocking(move || index.workspace(ws).map_err(index_error)).await
     }
 
+    /// Lets nobody write to a workspace any more, and waits for who does.
+    pub(super) async fn close(&self, ws: Uuid) {
+        let state = self.state(ws);
+        state.is_gone.store(true, Ordering::Release);
+        drop(state.writing.lock().await);
+    }
+
+    /// Removes the index of a workspace that is closed.
+    pub(super) async fn discard(&self, ws: Uuid) -> Result<(), DomainError> {
+        let index = Arc::clone(&self.index);
+        blocking(move || index.discard(ws).map_err(index_error)).await
+    }
+
     fn states(&self) -> Vec<(Uuid, Arc<WorkspaceState>)> {
         let workspaces = self.workspaces.lock();
-        workspaces
-            .iter()
-            .map(|(ws, state)| (*ws, Arc::clone(state)))
-            .collect()
+        let open = workspaces.iter().filter(|(_, state)| state.check().is_ok());
+        open.map(|(ws, state)| (*ws, Arc::clone(state))).collect()
     }
 
     /// Whether vectors come from a remote model, and so arrive later.

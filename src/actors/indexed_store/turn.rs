@@ -65,6 +65,7 @@ impl<S: Source> IndexedStore<S> {
             has_asked: false,
             _writing: state.writing.lock().await,
         };
+        state.check()?;
         if self.environment.shared_store {
             let until = Instant::now() + COURTESY;
             while self.store.is_turn_of_another(ws, self.process).await? && Instant::now() < until {

@@ -1,6 +1,7 @@
 //! State of one workspace: the order of its writes, and those its index does not show yet.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -20,6 +21,8 @@ pub(in crate::actors) struct WorkspaceState {
     unindexed: Mutex<IndexBacklog>,
     /// Notified whenever a revision has reached the index.
     pub(in crate::actors) indexed: Notify,
+    /// Whether the workspace is no more, so that nothing is written to it and no index of it opened.
+    pub(super) is_gone: AtomicBool,
 }
 
 /// Revisions that are durable but not yet fully indexed.
@@ -54,6 +57,15 @@ impl IndexBacklog {
 }
 
 impl WorkspaceState {
+    /// # Errors
+    /// If the workspace is no more.
+    pub(super) fn check(&self) -> Result<(), DomainError> {
+        match self.is_gone.load(Ordering::Acquire) {
+            true => Err(DomainError::NotFound("workspace")),
+            false => Ok(()),
+        }
+    }
+
     /// Waits until the index shows everything that is durable. Call under the write lock, with nothing in flight: nothing
     /// new becomes durable then.
     ///

@@ -11,7 +11,6 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{Feed, FeedChange, NewFeed};
 use crate::domain::principal::Principal;
-use crate::store::DELETED;
 use crate::taxii::CollectionUrl;
 
 /// Registers a feed.
@@ -67,7 +66,7 @@ impl Work for RegisterFeed {
         let feed = feed.into_feed(Uuid::now_v7(), now);
         let entry = AuditEntry::by(&by, "feed.register", "feed", Outcome::Success, now)
             .on(feed.id)
-            .with("name", feed.name.as_str())
+            .with_text("name", &feed.name)
             .with("default_tlp", feed.default_tlp.as_str())
             .with("redistribution_state", feed.redistribution_state.as_str());
         core.store.register_feed(by.workspace.id, &feed, &entry).await?;
@@ -129,7 +128,10 @@ impl Work for ChangeFeed {
         let now = clock::now();
         let mut entry = AuditEntry::by(&by, "feed.change", "feed", Outcome::Success, now).on(feed);
         for (field, value) in change.fields() {
-            entry = entry.with(field, value);
+            entry = match field {
+                "name" | "description" => entry.with_text(field, &value),
+                _ => entry.with(field, value),
+            };
         }
         let mut changed = core
             .store
@@ -154,19 +156,7 @@ impl Work for DeleteFeed {
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
         let Self { by, feed } = self;
         let (ws, now) = (by.workspace.id, clock::now());
-        let deleted = |known: &Feed| {
-            AuditEntry::by(&by, "feed.delete", "feed", Outcome::Success, now)
-                .on(feed)
-                .with("name", known.name.as_str())
-                .with("redistribution_state", known.redistribution_state.as_str())
-        };
-        let ended = |batch: Uuid| {
-            AuditEntry::by(&by, "feed.pull_failed", "feed_batch", Outcome::Failure, now)
-                .on(batch)
-                .with("feed_source_id", feed.to_string())
-                .with("reason", DELETED)
-        };
-        let entries = core.store.delete_feed(ws, feed, now, deleted, ended).await?;
+        let entries = core.store.delete_feed(ws, feed, &by, now).await?;
         for entry in entries {
             core.chain(entry).await;
         }

@@ -219,7 +219,7 @@ impl TaxiiPullerCore {
         let text = error.to_string();
         let entry = running
             .entry("feed.pull_failed", Outcome::Failure)
-            .with("reason", text.as_str());
+            .with_text("reason", &text);
         let (run, now) = (Some(running.run), clock::now());
         match self.store.fail_pull(ws, (batch, run), &text, now, &entry).await {
             Ok(true) => self.chain(entry).await,

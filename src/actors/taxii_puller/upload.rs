@@ -126,7 +126,7 @@ impl TaxiiPullerCore {
         let (ws, now) = (by.workspace.id, clock::now());
         let entry = AuditEntry::by(by, "feed.upload_failed", "feed_batch", Outcome::Failure, now)
             .on(batch)
-            .with("reason", reason);
+            .with_text("reason", reason);
         if self
             .store
             .fail_pull(ws, (batch, None), reason, now, &entry)

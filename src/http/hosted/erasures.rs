@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::error::HostedError;
 use super::guard::{Admin, Guarded};
 use super::{id_of, resource};
-use crate::actors::graph_store::{Erase, ErasureTargets, ReadErasure};
+use crate::actors::graph_store::{Erase, EraseWorkspace, ErasureTargets, ReadErasure};
 use crate::domain::erasure::Erasure;
 use crate::domain::error::DomainError;
 use crate::http::AppState;
@@ -19,7 +19,7 @@ const BODY_LIMIT: usize = 256 * 1024;
 const MAX_IDS: usize = 1000;
 /// Longest name of a source, in characters.
 const MAX_SOURCE: usize = 2000;
-const FIELDS: [&str; 3] = ["node_ids", "evidence_ids", "source"];
+const FIELDS: [&str; 5] = ["node_ids", "evidence_ids", "source", "feed_id", "user_id"];
 
 /// What to erase: exactly one of the fields.
 #[derive(Deserialize, ToSchema)]
@@ -39,6 +39,22 @@ struct NewErasureBody {
         example = "analyst@example.com"
     )]
     source: Option<String>,
+    /// A threat feed, deleted or not: what no other source brought, as far as the caller may see it, and what the feed has
+    /// received and remembers.
+    #[schema(nullable = false)]
+    feed_id: Option<Uuid>,
+    /// Another user: the account with its keys, sessions and staged texts, and what has the user's address as its source.
+    #[schema(nullable = false)]
+    user_id: Option<Uuid>,
+}
+
+/// The workspace to erase, named again.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = WorkspaceErasure)]
+struct WorkspaceErasureBody {
+    /// Its name, exactly.
+    #[schema(example = "Sector team")]
+    name: String,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -53,7 +69,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(erase, erasure))]
+#[openapi(paths(erase, erasure, erase_workspace))]
 pub(super) struct Docs;
 
 impl NewErasureBody {
@@ -65,25 +81,40 @@ impl NewErasureBody {
                 format!("must have 1 to {MAX_IDS} ids"),
             )),
         };
-        match (self.node_ids, self.evidence_ids, self.source) {
-            (Some(nodes), None, None) => Ok(ErasureTargets::Nodes(ids("node_ids", nodes)?)),
-            (None, Some(records), None) => Ok(ErasureTargets::Evidence(ids("evidence_ids", records)?)),
-            (None, None, Some(source)) => match source.chars().take(MAX_SOURCE + 1).count() {
-                1..=MAX_SOURCE if !source.contains('\0') => Ok(ErasureTargets::Source(source)),
-                _ => Err(DomainError::invalid(
-                    "source",
-                    format!("must have 1 to {MAX_SOURCE} characters and no NUL character"),
-                )),
-            },
-            _ => Err(DomainError::invalid(
-                "body",
-                "must have exactly one of node_ids, evidence_ids and source",
-            )),
+        let mut targets = Vec::new();
+        if let Some(nodes) = self.node_ids {
+            targets.push(ErasureTargets::Nodes(ids("node_ids", nodes)?));
+        }
+        if let Some(records) = self.evidence_ids {
+            targets.push(ErasureTargets::Evidence(ids("evidence_ids", records)?));
+        }
+        if let Some(source) = self.source {
+            targets.push(ErasureTargets::Source(checked_source(source)?));
+        }
+        targets.extend(self.feed_id.map(ErasureTargets::Feed));
+        targets.extend(self.user_id.map(ErasureTargets::User));
+        match (targets.pop(), targets.is_empty()) {
+            (Some(one), true) => Ok(one),
+            _ => {
+                let fields = FIELDS.join(", ");
+                let rule = format!("must have exactly one of {fields}");
+                Err(DomainError::invalid("body", rule))
+            }
         }
     }
 }
 
-/// Erases nodes or evidence records for good: from the database, the search index and every file of the data directory.
+fn checked_source(source: String) -> Result<String, DomainError> {
+    match source.chars().take(MAX_SOURCE + 1).count() {
+        1..=MAX_SOURCE if !source.contains('\0') => Ok(source),
+        _ => {
+            let rule = format!("must have 1 to {MAX_SOURCE} characters and no NUL character");
+            Err(DomainError::invalid("source", rule))
+        }
+    }
+}
+
+/// Erases things, all of a source, a feed or a user for good: from the database, the search index and every file of the data directory.
 ///
 /// The answer comes at once; the receipt says when nothing is left. What is erased can't be brought back, and comes back if a
 /// source sends it again.
@@ -105,6 +136,37 @@ async fn erase(
     let message = Erase {
         by: caller.by,
         targets: body.into_targets()?,
+    };
+    let erasure = state.graph.call(message).await?;
+    Ok(HttpResponse::Accepted().json(ErasureAnswer { erasure }))
+}
+
+/// Erases a workspace for good, with all that is in it: users, keys, nodes, evidence, sessions, feeds.
+///
+/// Only administrators of the operator's workspace may do this, who name the workspace again. It is refused everywhere from the
+/// request on; the receipt says when nothing is left. Of its audit log stay the entries, without texts.
+#[utoipa::path(
+    delete, path = "/api/admin/workspaces/{id}", operation_id = "erase_workspace", tag = "Administration",
+    security(("bearer" = [])), request_body = WorkspaceErasureBody,
+    params(("id" = Uuid, Path, description = "Id of the workspace.")),
+    responses(
+        (status = 202, description = "The erasure runs.", body = ErasureAnswer,
+            links(("receipt" = (operation_id = "erasure", parameters(("id" = "$response.body#/erasure/id")))))),
+        (status = 409, description = "The operator's own workspace can't be erased."),
+    )
+)]
+pub(super) async fn erase_workspace(
+    caller: Guarded<Admin>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+    payload: Body,
+) -> Result<HttpResponse, HostedError> {
+    let workspace = id_of(&id, "workspace")?;
+    let body: WorkspaceErasureBody = body::json(payload, BODY_LIMIT).await?;
+    let message = EraseWorkspace {
+        by: caller.by,
+        workspace,
+        name: body.name,
     };
     let erasure = state.graph.call(message).await?;
     Ok(HttpResponse::Accepted().json(ErasureAnswer { erasure }))

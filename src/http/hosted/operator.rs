@@ -5,6 +5,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use super::erasures::erase_workspace;
 use super::error::HostedError;
 use super::guard::{Admin, Guarded};
 use super::{id_of, resource};
@@ -70,7 +71,8 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(
         resource("/api/admin/workspaces/{id}")
             .route(web::get().to(read_workspace_of))
-            .route(web::patch().to(oversee_workspace)),
+            .route(web::patch().to(oversee_workspace))
+            .route(web::delete().to(erase_workspace)),
     );
 }
 

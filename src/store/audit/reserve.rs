@@ -1,22 +1,33 @@
 //! Room on the disk for the audit entries of reads while the store takes no writes: set aside at the first start, so that it
 //! is there when the disk is full. The next start moves what is in it to the log.
 //!
-//! The file holds a line for each entry, a check sum and the entry as JSON, up to the first NUL.
+//! The file holds a line for each entry, a check sum and the entry with its texts as JSON, up to the first NUL.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::domain::audit::AuditEntry;
+use crate::domain::audit::{AuditEntry, AuditText};
 
 /// Its place in the data directory.
 const FILE: &str = "audit.reserve";
 /// Its size in bytes: some ten thousand entries.
 const SIZE: usize = 4 << 20;
+
+/// An entry as it waits.
+#[derive(Serialize, Deserialize)]
+struct Waiting<Entry> {
+    #[serde(flatten)]
+    entry: Entry,
+    #[serde(default)]
+    texts: BTreeMap<String, AuditText>,
+}
 
 /// The reserve of one data directory.
 #[derive(Debug)]
@@ -61,7 +72,8 @@ impl AuditReserve {
     pub(crate) fn keep(&self, entries: &[AuditEntry]) -> bool {
         let mut lines = Vec::new();
         for entry in entries {
-            let Ok(text) = serde_json::to_string(entry) else {
+            let texts = entry.texts.clone();
+            let Ok(text) = serde_json::to_string(&Waiting { entry, texts }) else {
                 return false;
             };
             lines.extend_from_slice(line(&text).as_bytes());
@@ -91,7 +103,9 @@ impl AuditReserve {
     /// When it can't be written; the entries then stay, and are moved once more.
     pub(crate) fn clear(&self) -> io::Result<()> {
         let mut used = self.used.lock();
-        self.file.write_all_at(&[0], 0)?;
+        // All of it, since what the log has may be erased from there.
+        let taken = usize::try_from(*used).unwrap_or(SIZE);
+        self.file.write_all_at(&vec![0; taken.max(1)], 0)?;
         self.file.sync_data()?;
         *used = 0;
         Ok(())
@@ -137,7 +151,14 @@ fn read(bytes: &[u8]) -> (Vec<AuditEntry>, usize) {
 fn entry_of(line: &[u8]) -> Option<AuditEntry> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let (sum, text) = line.split_once(' ')?;
-    (sum == check_sum(text)).then(|| serde_json::from_str(text).ok())?
+    if sum != check_sum(text) {
+        return None;
+    }
+    let waiting: Waiting<AuditEntry> = serde_json::from_str(text).ok()?;
+    Some(AuditEntry {
+        texts: waiting.texts,
+        ..waiting.entry
+    })
 }
 
 #[cfg(test)]
@@ -161,7 +182,7 @@ mod tests {
             Outcome::Success,
             now,
         )
-        .with("query", query)
+        .with_text("query", query)
     }
 
     fn open(dir: &Path) -> (AuditReserve, Vec<AuditEntry>) {

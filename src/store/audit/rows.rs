@@ -1,11 +1,13 @@
-//! Rows of the audit log. Their ids are their order, so that the tables need no index, which would cost more than a row.
+//! Rows of the audit log, and of the texts beside it. Their ids are their order, so that the tables need no index, which would cost more than a row.
+
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 use surrealdb::types::{Array, Object, RecordId, RecordIdKey, SurrealValue};
 use uuid::Uuid;
 
-use crate::domain::audit::{AuditEntry, ChainLink};
+use crate::domain::audit::{AuditEntry, AuditText, ChainLink};
 use crate::domain::error::DomainError;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
@@ -57,13 +59,52 @@ struct LinkRow {
 /// A link with its entry's position.
 pub(in crate::store) type PlacedLink = (ChainLink, Position);
 
-/// Rows of entries, and a reference to each one for its user's own log.
+/// The texts of an entry, as JSON. Its id is that of the entry.
+#[derive(Debug, Clone, SurrealValue)]
+pub(in crate::store) struct TextsRow {
+    pub(in crate::store) id: RecordId,
+    tenant_id: Uuid,
+    texts: String,
+    on: Option<String>,
+}
+
+impl TextsRow {
+    fn of(entry: &AuditEntry) -> Option<Self> {
+        if entry.texts.is_empty() {
+            return None;
+        }
+        Some(Self {
+            id: Position::of(entry).texts_id(entry.tenant_id),
+            tenant_id: entry.tenant_id,
+            // Strings by name can't fail to be written.
+            texts: serde_json::to_string(&entry.texts).unwrap_or_default(),
+            on: entry.resource_id.clone(),
+        })
+    }
+
+    /// Whether its entry is about one of these.
+    pub(in crate::store) fn is_on(&self, ids: &HashSet<String>) -> bool {
+        self.on.as_ref().is_some_and(|on| ids.contains(on))
+    }
+
+    /// The position of a row, by its id.
+    pub(in crate::store) fn place_of(id: &RecordId) -> Result<(i64, Uuid), DomainError> {
+        Position::from_id(id).map(|position| (position.ord, position.entry))
+    }
+
+    pub(in crate::store) fn texts(&self) -> Result<BTreeMap<String, AuditText>, DomainError> {
+        serde_json::from_str(&self.texts).map_err(corrupt)
+    }
+}
+
+/// Rows of entries and of their texts, and a reference to each entry for its user's own log.
 pub(in crate::store) fn audit_rows<'a>(
     entries: impl IntoIterator<Item = &'a AuditEntry>,
 ) -> Vec<surrealdb::types::Value> {
     let mut rows = Vec::new();
     for entry in entries {
         rows.push(AuditRow::from(entry).into_value());
+        rows.extend(TextsRow::of(entry).map(TextsRow::into_value));
         if let Some(user) = entry.user_id {
             let Position { ord, entry: id } = Position::of(entry);
             let key = [
@@ -123,12 +164,21 @@ impl Position {
 
     /// The id of the entry's row.
     pub(in crate::store) fn id(self, tenant: Uuid) -> RecordId {
+        self.id_in("audit_entry", tenant)
+    }
+
+    /// The id of the row with its texts.
+    pub(super) fn texts_id(self, tenant: Uuid) -> RecordId {
+        self.id_in("audit_text", tenant)
+    }
+
+    fn id_in(self, table: &str, tenant: Uuid) -> RecordId {
         let key = [
             tenant.into_value(),
             self.ord.into_value(),
             self.entry.into_value(),
         ];
-        id_of("audit_entry", key.into())
+        id_of(table, key.into())
     }
 }
 
@@ -174,6 +224,7 @@ impl AuditRow {
             ip_address: self.ip_address,
             metadata: serde_json::from_str(&self.metadata).map_err(corrupt)?,
             created_at: self.created_at,
+            texts: BTreeMap::new(),
         })
     }
 }

@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::batches::{OWN, UPSERT};
+use super::batches::{OWN, UPDATE, UPSERT};
 use super::memory::object_id;
-use super::rows::{FeedBatchRow, FeedWaitingRow, support_id};
+use super::rows::{FeedBatchRow, FeedRow, FeedWaitingRow, support_id};
 use crate::domain::error::DomainError;
 use crate::domain::feed::Tally;
 use crate::domain::tlp::Tlp;
@@ -95,4 +95,21 @@ pub(in crate::store) async fn erase_items(
     tx.write("DELETE $rows RETURN NONE", gone).await?;
     tx.write(UPSERT, left).await?;
     Ok(seen)
+}
+
+/// Leaves of a feed nothing but its rule; returns whether there was more.
+pub(in crate::store) async fn tombstone(
+    tx: &WriteTx,
+    ws: Uuid,
+    feed: Uuid,
+    now: DateTime<Utc>,
+) -> Result<bool, StoreError> {
+    let found: Vec<FeedRow> = tx.find(ws, OWN, vec![record("feed", feed)]).await?;
+    let Some(mut row) = found.into_iter().find(|row| !row.name.is_empty()) else {
+        return Ok(false);
+    };
+    row.delete(now);
+    row.name.clear();
+    tx.write(UPDATE, vec![row]).await?;
+    Ok(true)
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::faces::StoredNodeFace;
 use super::nodes::{StoredNode, statuses};
 use super::write::{GraphWrite, GraphWritten, MarkedRow};
-use crate::domain::audit::{AuditEntry, text_digest};
+use crate::domain::audit::{AuditEntry, salted_digest};
 use crate::domain::error::DomainError;
 use crate::domain::graph::correction::{
     CorrectableFields, CorrectedField, NodeChanges, NodeCorrection, StatusCorrection,
@@ -148,7 +148,8 @@ async fn correct_node(
 
     let differences = differences(&old, &new);
     let level = old.tlp.max(new.tlp);
-    let proof = record_of(by, evidence, (&row, level), (changes, &differences));
+    let salt = Uuid::new_v4();
+    let proof = record_of(by, evidence, (&row, level), (changes, &differences), salt);
     correction.evidence.push((evidence, level));
     row.set_correctable(new.clone())?;
     row.set_correction(&correction);
@@ -161,7 +162,7 @@ async fn correct_node(
         mark_original(&mut graph, &mut row, original).await?;
     }
     graph.insert_evidence(vec![proof]).await?;
-    let entry = entry_of(by, node, (&differences, &correction), evidence);
+    let entry = entry_of(by, node, (&differences, &correction), (evidence, salt));
     graph
         .rewrite_nodes(vec![row.clone()], &HashMap::from([(node, before)]))
         .await?;
@@ -239,6 +240,7 @@ fn record_of(
     id: Uuid,
     (row, level): (&NodeRow, Tlp),
     (changes, differences): (&NodeChanges, &[(CorrectedField, Value, Value)]),
+    salt: Uuid,
 ) -> EvidenceRow {
     let pairs = differences.iter().map(|(field, before, after)| {
         let pair = json!({"before": before, "after": after});
@@ -250,6 +252,7 @@ fn record_of(
         "cleared": changes.clear,
         "by": by.name,
         "at": by.now,
+        "salt": salt,
     });
     EvidenceRow {
         id: record("evidence", id),
@@ -266,17 +269,18 @@ fn record_of(
     }
 }
 
-/// The audit entry of a correction. Of texts it has digests: what is erased later must not stand in the audit log.
+/// The audit entry of a correction. Of texts it has digests with the salt of the evidence: they prove what it says, and once
+/// it is erased nobody can find the text by trying.
 fn entry_of(
     by: &Corrector<'_>,
     node: Uuid,
     (differences, correction): (&[(CorrectedField, Value, Value)], &NodeCorrection),
-    evidence: Uuid,
+    (evidence, salt): (Uuid, Uuid),
 ) -> AuditEntry {
     let shown = |field: CorrectedField, value: &Value| match field {
         CorrectedField::Confidence | CorrectedField::Tlp | CorrectedField::Status => value.clone(),
         CorrectedField::Name | CorrectedField::Description | CorrectedField::Aliases => {
-            text_digest(&value.to_string()).into()
+            salted_digest(salt, &value.to_string()).into()
         }
     };
     let side = |pick: fn(&(CorrectedField, Value, Value)) -> &Value| -> Map<String, Value> {

@@ -6,12 +6,17 @@
 
 mod part;
 mod plan;
+mod rows;
+mod sweep;
+mod targets;
+mod texts;
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{Array, RecordId, SurrealValue};
 use uuid::Uuid;
 
 pub use self::part::ErasedPart;
+pub use self::texts::ErasedSubjects;
 use crate::domain::audit::AuditEntry;
 use crate::domain::erasure::{Erasure, ErasureKind, ErasureStatus, digest_of};
 use crate::domain::error::DomainError;
@@ -31,19 +36,22 @@ pub struct NewErasure {
     pub what: ErasureKind,
     pub nodes: Vec<Uuid>,
     pub evidence: Vec<Uuid>,
+    pub edges: Vec<Uuid>,
+    /// The feed, the user or the workspace that goes, too.
+    pub owner: Option<Uuid>,
     /// The highest marking that the administrator may see.
     pub highest: Tlp,
-    pub email: String,
 }
 
 /// An erasure with what its work needs.
 #[derive(Debug, Clone)]
 pub struct ErasureJob {
+    /// The workspace that asked for it.
     pub ws: Uuid,
     pub erasure: Erasure,
     pub highest: Tlp,
-    /// The address of the administrator.
-    pub email: String,
+    /// The feed, the user or the workspace that goes, too.
+    pub owner: Option<Uuid>,
 }
 
 /// What one part of an erasure names.
@@ -52,18 +60,20 @@ pub struct ErasurePart {
     id: RecordId,
     nodes: Vec<Uuid>,
     evidence: Vec<Uuid>,
+    edges: Vec<Uuid>,
 }
 
 #[derive(Debug, Clone, SurrealValue)]
 struct ErasureRow {
     id: RecordId,
     ws: Uuid,
+    of: Option<Uuid>,
+    owner: Option<Uuid>,
     what: String,
     asked: i64,
     digest: String,
     highest: i64,
     by: Uuid,
-    email: String,
     at: DateTime<Utc>,
     status: String,
     removed: String,
@@ -75,6 +85,7 @@ struct PartRow {
     id: RecordId,
     nodes: Vec<Uuid>,
     evidence: Vec<Uuid>,
+    edges: Option<Vec<Uuid>>,
 }
 
 impl NewErasure {
@@ -84,8 +95,8 @@ impl NewErasure {
             id: Uuid::now_v7(),
             what: self.what,
             status: ErasureStatus::Running,
-            asked: (self.nodes.len() + self.evidence.len()) as u64,
-            digest: digest_of(self.nodes.iter().chain(&self.evidence).copied()),
+            asked: self.ids().count() as u64,
+            digest: digest_of(self.ids()),
             requested_by: by,
             requested_at: now,
             finished_at: None,
@@ -93,19 +104,37 @@ impl NewErasure {
         }
     }
 
+    fn ids(&self) -> impl Iterator<Item = Uuid> {
+        let rows = self.nodes.iter().chain(&self.evidence).chain(&self.edges);
+        rows.chain(&self.owner).copied()
+    }
+
     fn parts(&self, erasure: Uuid) -> Vec<PartRow> {
-        let nodes = self.nodes.chunks(PART).map(|ids| (ids.to_vec(), Vec::new()));
-        let evidence = self.evidence.chunks(PART).map(|ids| (Vec::new(), ids.to_vec()));
-        let parts = (0i64..).zip(nodes.chain(evidence));
-        let row = |(place, (nodes, evidence)): (i64, (Vec<Uuid>, Vec<Uuid>))| PartRow {
-            id: RecordId::new(
-                "erasure_part",
-                Array::from(vec![erasure.into_value(), place.into_value()]),
-            ),
-            nodes,
-            evidence,
+        let empty = PartRow {
+            id: record("erasure_part", erasure),
+            nodes: Vec::new(),
+            evidence: Vec::new(),
+            edges: None,
         };
-        parts.map(row).collect()
+        let nodes = self.nodes.chunks(PART).map(|ids| PartRow {
+            nodes: ids.to_vec(),
+            ..empty.clone()
+        });
+        let evidence = self.evidence.chunks(PART).map(|ids| PartRow {
+            evidence: ids.to_vec(),
+            ..empty.clone()
+        });
+        let edges = self.edges.chunks(PART).map(|ids| PartRow {
+            edges: Some(ids.to_vec()),
+            ..empty.clone()
+        });
+        let rows = (0i64..).zip(nodes.chain(evidence).chain(edges));
+        let row = |(place, row): (i64, PartRow)| {
+            let key = vec![erasure.into_value(), place.into_value()];
+            let id = RecordId::new("erasure_part", Array::from(key));
+            PartRow { id, ..row }
+        };
+        rows.map(row).collect()
     }
 }
 
@@ -114,7 +143,7 @@ impl ErasureRow {
         Ok(ErasureJob {
             ws: self.ws,
             highest: tlp(self.highest)?,
-            email: self.email,
+            owner: self.owner,
             erasure: Erasure {
                 id: key(&self.id)?,
                 what: parse(&self.what)?,
@@ -131,25 +160,6 @@ impl ErasureRow {
 }
 
 impl Store {
-    /// Nodes and evidence records of a source, as far as they are marked no higher than `highest`.
-    pub async fn things_of_source(
-        &self,
-        ws: Uuid,
-        source: &str,
-        highest: Tlp,
-    ) -> Result<(Vec<Uuid>, Vec<Uuid>), DomainError> {
-        let query = "SELECT VALUE id FROM node WHERE ws = $ws AND source = $source AND tlp_rank <= $highest; \
-                     SELECT VALUE id FROM evidence WHERE ws = $ws AND source = $source AND tlp_rank <= $highest";
-        let statement = self.db.query(query).bind(("ws", ws));
-        let statement = statement.bind(("source", source.to_owned()));
-        let statement = statement.bind(("highest", i64::from(highest.rank())));
-        let mut response = statement.await.map_err(failed(READ))?;
-        let nodes: Vec<RecordId> = response.take(0).map_err(failed(READ))?;
-        let evidence: Vec<RecordId> = response.take(1).map_err(failed(READ))?;
-        let keys = |ids: Vec<RecordId>| ids.iter().map(key).collect::<Result<Vec<Uuid>, _>>();
-        Ok((keys(nodes)?, keys(evidence)?))
-    }
-
     /// Writes a request with its audit entry.
     pub async fn begin_erasure(
         &self,
@@ -160,18 +170,20 @@ impl Store {
         let row = ErasureRow {
             id: record("erasure", receipt.id),
             ws,
+            of: new.owner.filter(|_| new.what == ErasureKind::Workspace),
+            owner: new.owner,
             what: receipt.what.as_str().into(),
             asked: i64::try_from(receipt.asked).unwrap_or(i64::MAX),
             digest: receipt.digest.clone(),
             highest: i64::from(new.highest.rank()),
             by: receipt.requested_by,
-            email: new.email.clone(),
             at: receipt.requested_at,
             status: receipt.status.as_str().into(),
             removed: serde_json::to_string(&receipt.removed).map_err(corrupt)?,
             ended: None,
         };
         let parts = new.parts(receipt.id);
+        let closed = new.closing(receipt.requested_at);
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome: Result<(), StoreError> = async {
@@ -179,6 +191,9 @@ impl Store {
                     .await?;
                 tx.write("INSERT INTO erasure_part $rows RETURN NONE", parts.clone())
                     .await?;
+                if let Some((query, rows)) = closed.clone() {
+                    tx.write(query, rows).await?;
+                }
                 tx.audit([audit]).await
             }
             .await;
@@ -212,18 +227,18 @@ impl Store {
         Ok(jobs)
     }
 
-    /// The workspaces of which an erasure ended after a time, and when the last one did.
+    /// The workspaces of which an erasure ended after a time, whether all of it is gone, and when the erasure ended.
     pub async fn erasures_since(
         &self,
         since: DateTime<Utc>,
-    ) -> Result<Vec<(Uuid, DateTime<Utc>)>, DomainError> {
+    ) -> Result<Vec<(Uuid, bool, DateTime<Utc>)>, DomainError> {
         let query = "SELECT * FROM erasure WHERE status = 'done' AND ended > $since";
         let statement = self.db.query(query).bind(("since", since));
         let mut response = statement.await.map_err(failed(READ))?;
         let rows: Vec<ErasureRow> = response.take(0).map_err(failed(READ))?;
         Ok(rows
             .into_iter()
-            .filter_map(|row| Some((row.ws, row.ended?)))
+            .filter_map(|row| Some((row.of.unwrap_or(row.ws), row.of.is_some(), row.ended?)))
             .collect())
     }
 
@@ -238,6 +253,7 @@ impl Store {
             id: row.id,
             nodes: row.nodes,
             evidence: row.evidence,
+            edges: row.edges.unwrap_or_default(),
         }))
     }
 

@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::nodes::statuses;
 use crate::domain::detail::{EvidenceHead, EvidenceRecord};
 use crate::domain::error::DomainError;
+use crate::domain::node::NodeStatus;
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{EvidenceRow, corrupt, key, record, tlp, unpack};
 use crate::store::{Store, failed};
@@ -18,6 +19,7 @@ struct EvidenceHeadRow {
     title: String,
     source: String,
     tlp_rank: i64,
+    rejected: Option<bool>,
     created_at: DateTime<Utc>,
 }
 
@@ -40,7 +42,7 @@ impl Store {
         let mut response = self
             .db
             .query(
-                "SELECT id, kind, title, source, tlp_rank, created_at FROM $ids \
+                "SELECT id, kind, title, source, tlp_rank, rejected, created_at FROM $ids \
                  WHERE ws = $ws AND tlp_rank <= $highest AND (rejected != true OR $include_rejected) \
                  ORDER BY created_at DESC, id",
             )
@@ -52,6 +54,16 @@ impl Store {
             .map_err(failed(READ))?;
         let rows: Vec<EvidenceHeadRow> = response.take(0).map_err(failed(READ))?;
         rows.into_iter().map(EvidenceHeadRow::into_head).collect()
+    }
+
+    /// The records of these nodes that were rejected by hand, whatever their marking.
+    pub async fn rejected_evidence(&self, ws: Uuid, nodes: &[Uuid]) -> Result<Vec<Uuid>, DomainError> {
+        let query = "SELECT VALUE rejected FROM $ids WHERE ws = $ws AND rejected != NONE";
+        let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
+        let statement = self.db.query(query).bind(("ids", ids)).bind(("ws", ws));
+        let mut response = statement.await.map_err(failed(READ))?;
+        let rejected: Vec<Vec<Uuid>> = response.take(0).map_err(failed(READ))?;
+        Ok(rejected.into_iter().flatten().collect())
     }
 
     /// The evidence record with this id, if it belongs to the workspace and is marked no higher than `highest`. The
@@ -113,6 +125,13 @@ impl Store {
     }
 }
 
+fn status_of(rejected: Option<bool>) -> NodeStatus {
+    match rejected {
+        Some(true) => NodeStatus::Rejected,
+        Some(false) | None => NodeStatus::Active,
+    }
+}
+
 impl EvidenceHeadRow {
     fn into_head(self) -> Result<EvidenceHead, DomainError> {
         Ok(EvidenceHead {
@@ -121,6 +140,7 @@ impl EvidenceHeadRow {
             title: self.title,
             source: self.source,
             tlp: tlp(self.tlp_rank)?,
+            status: status_of(self.rejected),
             created_at: self.created_at,
         })
     }
@@ -134,6 +154,7 @@ impl EvidenceRow {
             title: self.title,
             source: self.source,
             tlp: tlp(self.tlp_rank)?,
+            status: status_of(self.rejected),
             created_at: self.created_at,
         })
     }

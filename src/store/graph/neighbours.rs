@@ -12,7 +12,7 @@ use super::nodes::statuses;
 use crate::domain::detail::{Direction, NodeRelationship, OtherEnd};
 use crate::domain::error::DomainError;
 use crate::domain::narrowing::Narrowing;
-use crate::domain::node::NodeType;
+use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{key, parse, record, tlp};
 use crate::store::{Store, failed};
@@ -65,6 +65,7 @@ struct NeighbourEdgeRow {
     relationship: String,
     confidence: f64,
     tlp_rank: i64,
+    active: bool,
     outgoing: bool,
     other: RecordId,
     other_name: String,
@@ -123,7 +124,8 @@ impl Store {
         })
     }
 
-    /// A page of the active relationships of nodes that are one thing, the most confident first, and whether there are more.
+    /// A page of the relationships of nodes that are one thing, the most confident first, and whether there are more: those in
+    /// force and, only if asked for, those that were rejected by hand.
     /// Of several versions of one, it holds what an export would. The caller must check access to the nodes themselves.
     pub async fn relationships_of(
         &self,
@@ -157,17 +159,21 @@ impl Store {
         (highest, include_rejected): (Tlp, bool),
         (page, without): (Page, &[RecordId]),
     ) -> Result<(Vec<NeighbourEdgeRow>, Vec<RelationshipVersion>), DomainError> {
-        let fields = "id, relationship, confidence, tlp_rank, modified, beside";
+        let fields = "id, relationship, confidence, tlp_rank, modified, beside, active";
+        let in_force = match include_rejected {
+            true => "(active = true OR corrected != NONE)",
+            false => "active = true",
+        };
         let query = format!(
             "LET $outgoing = SELECT {fields}, true AS outgoing, out AS other \
-                 FROM $nodes->edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest \
+                 FROM $nodes->edge WHERE ws = $ws AND {in_force} AND tlp_rank <= $highest \
                  AND (in = out OR out NOT IN $nodes); \
              LET $incoming = SELECT {fields}, false AS outgoing, in AS other \
-                 FROM $nodes<-edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest \
+                 FROM $nodes<-edge WHERE ws = $ws AND {in_force} AND tlp_rank <= $highest \
                  AND in NOT IN $nodes; \
              LET $edges = SELECT * FROM array::concat($outgoing, $incoming) WHERE \
                  other.ws = $ws AND other.tlp_rank <= $highest AND other.status IN $statuses; \
-             SELECT id, relationship, confidence, tlp_rank, outgoing, other, other.name AS other_name, \
+             SELECT id, relationship, confidence, tlp_rank, active, outgoing, other, other.name AS other_name, \
                  other.node_type AS other_type, other.tlp_rank AS other_rank FROM $edges \
                  WHERE id NOT IN $without ORDER BY confidence DESC, id LIMIT {} START {}; \
              LET $first = SELECT VALUE beside FROM $edges WHERE beside != NONE; \
@@ -229,6 +235,10 @@ impl NeighbourEdgeRow {
             },
             confidence: self.confidence,
             tlp: tlp(self.tlp_rank)?,
+            status: match self.active {
+                true => NodeStatus::Active,
+                false => NodeStatus::Rejected,
+            },
         })
     }
 }

@@ -179,7 +179,7 @@ impl Store {
         let query = format!(
             "{{ {ADMIN_ONLY} \
                LET $done = (UPDATE $id SET tier = $tier ?? tier, suspended = $suspended ?? suspended \
-                 WHERE is_demo = false); \
+                 WHERE is_demo = false AND erased != true); \
                IF array::len($done) = 1 {{ INSERT $audit RETURN NONE; \
                  IF array::len($copy) > 0 {{ INSERT $copy RETURN NONE }} }}; \
                RETURN $done; }}"

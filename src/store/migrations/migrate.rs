@@ -54,6 +54,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (32, include_str!("../../../schemas/0032_merges.surql")),
     (33, include_str!("../../../schemas/0033_distinct.surql")),
     (34, include_str!("../../../schemas/0034_erasures.surql")),
+    (35, include_str!("../../../schemas/0035_erased_texts.surql")),
 ];
 
 /// Before this migration the audit log is moved.

@@ -67,22 +67,7 @@ impl Store {
             }
             done.gone.extend(supports.into_iter().map(|row| row.id));
             let waiting = self.waiting_of(ws, stix_ids).await?;
-            done.waiting = waiting.iter().filter(is_seen).count() as u64;
-            let mut fewer: BTreeMap<i64, i64> = BTreeMap::new();
-            for row in waiting {
-                *fewer.entry(row.tlp_rank).or_default() += 1;
-                done.gone.push(row.id);
-            }
-            done.fewer = fewer
-                .into_iter()
-                .map(|(rank, fewer)| FewerWaiting {
-                    id: RecordId::new(
-                        "stix_waiting_count",
-                        Array::from(vec![ws.into_value(), rank.into_value()]),
-                    ),
-                    fewer,
-                })
-                .collect();
+            done.take_waiting(ws, waiting, highest);
         }
         let query = "SELECT id, held FROM stix_held WHERE ws = $ws";
         let mut response = self
@@ -118,12 +103,47 @@ impl Store {
     }
 }
 
+impl Store {
+    /// What waits of a feed, as rows to remove.
+    pub(in crate::store) async fn waiting_of_feed(
+        &self,
+        ws: Uuid,
+        feed: Uuid,
+        highest: Tlp,
+    ) -> Result<StixWithout, DomainError> {
+        let query = "SELECT id, tlp_rank FROM stix_waiting:[$ws]..[$ws, $end] WHERE feed = $feed";
+        let statement = self.db.query(query).bind(("ws", ws)).bind(("end", AFTER_ALL));
+        let mut response = statement.bind(("feed", feed)).await.map_err(failed(READ))?;
+        let mut done = StixWithout::default();
+        done.take_waiting(ws, response.take(0).map_err(failed(READ))?, highest);
+        Ok(done)
+    }
+}
+
 impl StixWithout {
-    pub(in crate::store) async fn write(self, tx: &WriteTx) -> Result<(), StoreError> {
-        tx.write("DELETE $rows RETURN NONE", self.gone).await?;
+    /// Takes relationships that wait, and how many fewer then do.
+    fn take_waiting(&mut self, ws: Uuid, waiting: Vec<FoundRow>, highest: Tlp) {
+        let mut fewer: BTreeMap<i64, i64> = BTreeMap::new();
+        for row in waiting {
+            self.waiting += u64::from(row.tlp_rank <= i64::from(highest.rank()));
+            *fewer.entry(row.tlp_rank).or_default() += 1;
+            self.gone.push(row.id);
+        }
+        let fewer = fewer.into_iter().map(|(rank, fewer)| {
+            let key = vec![ws.into_value(), rank.into_value()];
+            FewerWaiting {
+                id: RecordId::new("stix_waiting_count", Array::from(key)),
+                fewer,
+            }
+        });
+        self.fewer.extend(fewer);
+    }
+
+    pub(in crate::store) async fn write(&self, tx: &WriteTx) -> Result<(), StoreError> {
+        tx.write("DELETE $rows RETURN NONE", self.gone.clone()).await?;
         tx.write(
             "FOR $row IN $rows { UPDATE $row.id SET number = math::max([number - $row.fewer, 0]) RETURN NONE }",
-            self.fewer,
+            self.fewer.clone(),
         )
         .await
     }

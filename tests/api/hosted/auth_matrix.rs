@@ -310,12 +310,16 @@ fn routes() -> Vec<Route> {
             route(post.clone(), "/api/admin/api-keys", Admin, 201, 201),
             || json!({"name": "matrix", "scopes": ["read"]}),
         ),
-        route(delete, "/api/admin/api-keys/{id}", Admin, 204, 404),
+        route(delete.clone(), "/api/admin/api-keys/{id}", Admin, 204, 404),
         with_body(
             route(post.clone(), "/api/admin/erasures", Admin, 404, 404),
             || json!({"node_ids": [uuid::Uuid::nil()]}),
         ),
         route(get.clone(), "/api/admin/erasures/{id}", Admin, 404, 404),
+        with_body(
+            route(delete, "/api/admin/workspaces/{id}", Operator, 404, 403),
+            || json!({"name": "matrix"}),
+        ),
         route(get.clone(), pilot::REQUESTS, Operator, 200, 403),
         route(get.clone(), "/api/admin/workspace", Admin, 200, 200),
         route(patch.clone(), "/api/admin/workspace", Admin, 200, 200),
@@ -396,7 +400,7 @@ async fn send(client: &Client, route: &Route, ids: &[(&str, String)]) -> Answer 
     // From many addresses: public routes have limits per address.
     let request = client.elsewhere().request(route.method.clone(), &path);
     let request = match route.method {
-        Method::POST | Method::PATCH => request.json(&(route.body)()),
+        Method::POST | Method::PATCH | Method::DELETE => request.json(&(route.body)()),
         _ => request,
     };
     Answer(request.send().await.unwrap())

@@ -300,10 +300,26 @@ fn a_rejected_node_and_a_rejected_relationship_stay_rejected_and_can_be_restored
             .await;
         assert_eq!(done["relationship"]["status"], "rejected");
         assert_eq!(done["relationship"]["relationship_type"], "uses");
-        assert_eq!(detail(&app.admin, &id).await["relationships"], json!([]));
+        let plain = format!("/api/nodes/{id}");
+        let shown = app.admin.get(&plain).await.expect(200).await;
+        assert_eq!(shown["relationships"], json!([]));
         // A newer version of the relationship does not bring it back.
         app.admin.ingest(json!([version(&uses, 2031, json!({}))])).await;
-        assert_eq!(detail(&app.admin, &id).await["relationships"], json!([]));
+        let shown = app.admin.get(&plain).await.expect(200).await;
+        assert_eq!(shown["relationships"], json!([]));
+        let with_rejected = format!("/api/nodes/{id}?include_rejected=true");
+        let found = app.admin.get(&with_rejected).await.expect(200).await;
+        assert_eq!(
+            (
+                &found["relationships"][0]["id"],
+                &found["relationships"][0]["status"]
+            ),
+            (&json!(edge), &json!("rejected"))
+        );
+        let viewer = app.user("viewer").await;
+        let asked = format!("{plain}?include_rejected=true");
+        let seen = viewer.get(&asked).await.expect(200).await;
+        assert_eq!(seen["relationships"], json!([]));
         app.admin
             .patch(&path, &json!({"status": "active"}))
             .await
@@ -358,13 +374,26 @@ fn rejected_evidence_is_not_listed_and_what_it_alone_states_goes_with_it() {
             (&json!([]), &json!([]))
         );
         assert_eq!(shown["node"]["linked_evidence_ids"], json!([]));
+        // Who may restore it finds it; who may not doesn't, whatever is asked for.
+        let with_rejected = format!("/api/nodes/{id}?include_rejected=true");
+        let seen = client.get(&with_rejected).await.expect(200).await;
+        assert_eq!(seen["evidence"], json!([]));
+        let found = app.admin.get(&with_rejected).await.expect(200).await;
+        assert_eq!(
+            (&found["evidence"][0]["id"], &found["evidence"][0]["status"]),
+            (&json!(record), &json!("rejected"))
+        );
+        assert_eq!(found["node"]["linked_evidence_ids"], json!([]));
         app.admin
             .patch(&path, &json!({"status": "active"}))
             .await
             .expect(200)
             .await;
         let shown = client.get(&format!("/api/nodes/{id}")).await.expect(200).await;
-        assert_eq!(shown["evidence"][0]["id"], json!(record));
+        assert_eq!(
+            (&shown["evidence"][0]["id"], &shown["evidence"][0]["status"]),
+            (&json!(record), &json!("active"))
+        );
         assert_eq!(shown["relationships"].as_array().unwrap().len(), 1);
 
         // The original of a node stands and falls with the node.

@@ -23,7 +23,7 @@ impl Client {
         self.erased(text(&begun["erasure"], "id")).await
     }
 
-    async fn erased(&self, id: &str) -> Value {
+    pub(super) async fn erased(&self, id: &str) -> Value {
         let path = format!("{ERASURES}/{id}");
         eventually(|| async {
             let receipt = self.get(&path).await.expect(200).await["erasure"].clone();
@@ -37,7 +37,7 @@ impl Client {
 }
 
 /// Which of these words some file below the directory holds, whatever the case of its letters.
-fn held(dir: &Path, words: &[&str]) -> Vec<String> {
+pub(super) fn held(dir: &Path, words: &[&str]) -> Vec<String> {
     let wanted = words
         .iter()
         .map(|word| Regex::new(&format!("(?i-u){word}")).unwrap());
@@ -138,8 +138,12 @@ async fn of_word(admin: &Client, word: &str) -> (String, Vec<String>) {
     (node, evidence.collect())
 }
 
-/// The words that some answer has.
 async fn answered(app: &TestApp) -> Vec<String> {
+    words_in(app, &WORDS).await
+}
+
+/// Those of these words that some answer has.
+pub(super) async fn words_in(app: &TestApp, words: &[&str]) -> Vec<String> {
     let admin = &app.admin;
     let mut found = Vec::new();
     for path in [
@@ -152,16 +156,20 @@ async fn answered(app: &TestApp) -> Vec<String> {
         "/api/nodes/duplicates",
         "/api/audit/logs?limit=1000",
         "/api/admin/users",
+        "/api/admin/api-keys",
+        "/api/admin/workspaces",
+        "/api/threat-intel/feeds",
+        "/api/audit/export",
     ] {
         let (status, body) = admin.get(path).await.whole().await;
         assert_eq!(status, 200, "{path}: {body}");
         let body = body.to_lowercase();
-        let words = WORDS.iter().filter(|word| body.contains(**word));
-        found.extend(words.map(|word| format!("{word} in {path}")));
+        let named = words.iter().filter(|word| body.contains(**word));
+        found.extend(named.map(|word| format!("{word} in {path}")));
     }
     let metrics = admin.metrics().await;
     found.extend(
-        WORDS
+        words
             .iter()
             .filter(|word| metrics.contains(**word))
             .map(|word| format!("{word} in the metrics")),

@@ -27,6 +27,7 @@ mod dual_use;
 mod duplicates;
 mod empty_bundles;
 mod erasure;
+mod erasure_owners;
 mod extraction;
 pub mod feeds;
 mod filters;

@@ -3,8 +3,10 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use test_support::eventually;
 
 use crate::helpers::{Client, TestApp, run, settings};
+use crate::process::{Service, hosted, started_once};
 use crate::stix::{object, text, with};
 
 async fn enter(client: &Client, name: &str, description: &str) {
@@ -166,5 +168,59 @@ fn a_bad_list_stops_the_start_with_its_file() {
             error.contains("warninglists.dir") && error.contains("bad.json: missing field `list`"),
             "{error}"
         );
+    });
+}
+
+#[test]
+fn a_hangup_reads_the_lists_again_and_a_bad_one_changes_nothing() {
+    run(async {
+        let (data, lists) = (started_once(), tempfile::tempdir().unwrap());
+        let file = lists.path().join("own.json");
+        let write = |hosts: &[&str]| {
+            let list =
+                json!({"name": "Own", "description": "", "version": 1, "type": "hostname", "list": hosts});
+            fs::write(&file, list.to_string()).unwrap();
+        };
+        write(&["first-office.net"]);
+        let mut command = hosted(data.path());
+        command.env("THREAT_MEMORY_WARNINGLISTS__DIR", lists.path());
+        let service = Service::start(command);
+        let admin = service.admin().await;
+        let hosts = ["first-office.net", "second-office.net"];
+        let listed = || async {
+            let asked = json!({"values": hosts});
+            let found = admin.post("/api/recall/lookup", &asked).await.expect(200).await;
+            let verdicts = found["results"].as_array().unwrap().iter();
+            verdicts
+                .map(|one| one["verdict"] == "listed")
+                .collect::<Vec<bool>>()
+        };
+        let hang_up = || {
+            let sent = std::process::Command::new("kill")
+                .args(["-HUP", &service.pid().to_string()])
+                .status();
+            assert!(sent.unwrap().success());
+        };
+        assert_eq!(listed().await, [true, false]);
+        write(&["second-office.net"]);
+        hang_up();
+        eventually(|| async {
+            let now = listed().await;
+            (now == [false, true]).then_some(()).ok_or(now)
+        })
+        .await;
+        // A test can't wait for what does not happen: this is long enough for a list of one host.
+        fs::write(&file, "{}").unwrap();
+        hang_up();
+        tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+        assert_eq!(listed().await, [false, true]);
+        write(&hosts);
+        hang_up();
+        eventually(|| async {
+            let now = listed().await;
+            (now == [true, true]).then_some(()).ok_or(now)
+        })
+        .await;
+        service.stop();
     });
 }

@@ -9,7 +9,7 @@ use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::matching::equivalent_types;
 use crate::actors::worker::{Access, Work};
 use crate::clock;
-use crate::domain::audit::{AuditEntry, Outcome, text_digest};
+use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::graph::merging::Merge;
 use crate::domain::node::{KgNode, NodeStatus};
@@ -64,7 +64,7 @@ impl Work for MergeNode {
         let change = MergeChange {
             shown: (self.by.workspace.clearance().highest(), false),
             nodes: &[self.node, self.into],
-            entry: entry_of(entry, self.node, self.reason.as_deref()),
+            entry: entry.on(self.node),
         };
         core.change_merge(self.by.workspace.id, change, |merges, nodes| {
             self.planned(merges, nodes)
@@ -91,7 +91,7 @@ impl Work for UnmergeNode {
                 self.by.may_see_rejected(),
             ),
             nodes: &[self.node],
-            entry: entry_of(entry, self.node, self.reason.as_deref()),
+            entry: entry.on(self.node),
         };
         core.change_merge(self.by.workspace.id, change, |merges, nodes| {
             let node = nodes.get(self.node).ok_or(DomainError::NotFound("node"))?;
@@ -169,15 +169,6 @@ impl MergeNode {
             at: clock::now(),
             ended: None,
         }))
-    }
-}
-
-/// The entry with a digest of the reason: what is erased later must not stand in the log.
-fn entry_of(entry: AuditEntry, node: Uuid, reason: Option<&str>) -> AuditEntry {
-    let entry = entry.on(node);
-    match reason {
-        Some(reason) => entry.with("reason", text_digest(reason)),
-        None => entry,
     }
 }
 

@@ -177,11 +177,16 @@ fn counts(plan: &Plan, highest: Tlp) -> RemovedCounts {
         merges: plan.merges_seen,
         sessions: plan.sessions.len() as u64,
         changes: plan.changes.count,
+        ..RemovedCounts::default()
     }
 }
 
 /// Adds to the counts of the receipt.
-async fn add_counts(tx: &WriteTx, job: &ErasureJob, more: &RemovedCounts) -> Result<(), StoreError> {
+pub(super) async fn add_counts(
+    tx: &WriteTx,
+    job: &ErasureJob,
+    more: &RemovedCounts,
+) -> Result<(), StoreError> {
     let id = record("erasure", job.erasure.id);
     let query = "SELECT * FROM $ids WHERE ws = $ws";
     let found: Vec<ErasureRow> = tx.find(job.ws, query, vec![id.clone()]).await?;

@@ -118,7 +118,7 @@ impl Store {
             }
         }
         plan.evidence = found.into_iter().map(|row| (row.id, row.tlp_rank)).collect();
-        plan.edges = self.erased_edges(ws, &nodes, &plan.evidence_ids).await?;
+        plan.edges = self.erased_edges(ws, part, (&nodes, &plan.evidence_ids)).await?;
         plan.passages = self.erased_passages(ws, &nodes).await?;
         self.plan_merges(ws, &nodes, (&all, highest), &mut plan).await?;
         plan.sessions = self.sessions_without(ws, &nodes).await?;
@@ -171,16 +171,24 @@ impl Store {
         self.found(ws, query, &[("ids", ids.into_value())]).await
     }
 
-    /// The edges of these nodes, and those that these records state.
+    /// The edges that a part names, those of these nodes, and those that these records state.
     async fn erased_edges(
         &self,
         ws: Uuid,
-        nodes: &HashSet<Uuid>,
-        evidence: &HashSet<Uuid>,
+        part: &ErasurePart,
+        (nodes, evidence): (&HashSet<Uuid>, &HashSet<Uuid>),
     ) -> Result<RankedRows, DomainError> {
         let ids: Vec<RecordId> = nodes.iter().map(|id| record("node", *id)).collect();
         let ids = [("nodes", ids.into_value())];
         let mut edges: HashMap<Uuid, i64> = HashMap::new();
+        let named: Vec<RecordId> = part.edges.iter().map(|id| record("edge", *id)).collect();
+        if !named.is_empty() {
+            let query = "SELECT id, tlp_rank FROM $ids WHERE ws = $ws";
+            let rows: Vec<Ranked> = self.found(ws, query, &[("ids", named.into_value())]).await?;
+            for row in rows {
+                edges.insert(key(&row.id)?, row.tlp_rank);
+            }
+        }
         for query in [
             "SELECT id, tlp_rank FROM $nodes->edge WHERE ws = $ws",
             "SELECT id, tlp_rank FROM $nodes<-edge WHERE ws = $ws",

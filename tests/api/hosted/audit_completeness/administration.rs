@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::Log;
-use crate::helpers::{Client, PASSWORD};
+use crate::helpers::{Answer, Client, PASSWORD};
 use crate::stix::text;
 
 pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
@@ -117,6 +117,17 @@ pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
     let body = json!({"node_ids": [uuid::Uuid::nil()]});
     log.step(route, admin.post(path, &body).await, 404, &[]).await;
     log.step(route, viewer.post(path, &body).await, 403, &[]).await;
+    let route = "DELETE /api/admin/workspaces/{id}";
+    let path = format!("/api/admin/workspaces/{}", uuid::Uuid::nil());
+    let request = |client: &Client| {
+        client
+            .request(reqwest::Method::DELETE, &path)
+            .json(&json!({"name": "x"}))
+    };
+    let refused = Answer(request(admin).send().await.unwrap());
+    log.step(route, refused, 404, &[]).await;
+    let refused = Answer(request(viewer).send().await.unwrap());
+    log.step(route, refused, 403, &[]).await;
     let (route, path) = ("GET /api/audit/export", "/api/audit/export");
     log.step(route, admin.get(path).await, 200, &[("audit.export", "success")])
         .await;
