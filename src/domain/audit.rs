@@ -176,14 +176,15 @@ impl AuditEntry {
         self.with_text(USER_EMAIL, email)
     }
 
-    /// The entry as people read it: with its texts, and the address of the account that acted, as far as they are still
-    /// there.
+    /// The entry as people read it: with its texts instead of their digests, and the address of the account that acted, as far
+    /// as they are still there.
     #[must_use]
     pub fn readable(mut self, email: Option<&str>) -> Self {
         if let Some(email) = email {
             self.user_email.get_or_insert_with(|| email.to_owned());
         }
         for (name, text) in std::mem::take(&mut self.texts) {
+            self.metadata.remove(&digest_field(&name));
             if name == USER_EMAIL {
                 self.user_email = Some(text.text);
             } else {

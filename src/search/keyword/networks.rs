@@ -63,6 +63,9 @@ impl Lists {
     }
 
     fn sort(&mut self) {
+        self.networks.shrink_to_fit();
+        self.short.shrink_to_fit();
+        self.long.shrink_to_fit();
         self.networks.sort_unstable_by_key(|row| (row.network, row.doc));
         self.short.sort_unstable();
         self.long.sort_unstable();
@@ -244,6 +247,25 @@ mod tests {
         let wide = (any::<u8>(), 0u8..=24).prop_map(|(third, length)| format!("192.0.{third}.0/{length}"));
         let v6 = (any::<u8>(), 100u8..=128).prop_map(|(last, length)| format!("2001:db8::{last:x}/{length}"));
         prop_oneof![v4, wide, v6].prop_map(|text| Network::read(&text).unwrap())
+    }
+
+    #[test]
+    fn an_indicator_takes_at_most_48_bytes() {
+        assert_eq!(size_of::<(u32, DocId)>(), 8);
+        assert_eq!(size_of::<(u128, DocId)>(), 32);
+        assert!(size_of::<NetworkRow>() <= 48);
+        let text = |n: u32| match n % 3 {
+            0 => format!("10.{}.{}.0/24", n / 256 % 256, n % 256),
+            1 => format!("192.0.{}.{}", n / 256 % 256, n % 256),
+            _ => format!("2001:db8::{n:x}"),
+        };
+        let entries = (0..1000).map(|n| (Network::read(&text(n)).unwrap(), n, 7));
+        let book = NetworkBook::of(entries);
+        for lists in book.lists.values() {
+            assert_eq!(lists.networks.capacity(), lists.networks.len());
+            assert_eq!(lists.short.capacity(), lists.short.len());
+            assert_eq!(lists.long.capacity(), lists.long.len());
+        }
     }
 
     proptest! {

@@ -317,7 +317,7 @@ fn routes() -> Vec<Route> {
         ),
         route(get.clone(), "/api/admin/erasures/{id}", Admin, 404, 404),
         with_body(
-            route(delete, "/api/admin/workspaces/{id}", Operator, 404, 403),
+            route(delete, "/api/admin/workspaces/{id}", Operator, 409, 403),
             || json!({"name": "matrix"}),
         ),
         route(get.clone(), pilot::REQUESTS, Operator, 200, 403),
