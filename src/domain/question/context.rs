@@ -323,7 +323,7 @@ impl Question {
     }
 
     /// Whether a question with "who" or "whom" asks for what the verb leads to rather than for groups: "Whom does A target?",
-    /// "Who was targeted by A?", "Who has seen B?", but not "Who has been seen with B?".
+    /// "Who was targeted by A?", "Who has seen B?", "By whom was B seen?", but not "Who has been seen with B?".
     fn asks_of_whom(&self, verb: &Range<usize>, along: &[&str], names: &[Name]) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
         let mentions = words::mentions(&self.words, |at| {
@@ -346,7 +346,9 @@ impl Question {
         if along.contains(&"targets") {
             precedes || acts
         } else {
-            follows && (along.contains(&"sighting-of") || along.contains(&"hosts"))
+            let by_whom =
+                (0..self.words.len()).any(|at| word(at) == "by" && matches!(word(at + 1), "whom" | "who"));
+            (follows || by_whom) && (along.contains(&"sighting-of") || along.contains(&"hosts"))
         }
     }
 
