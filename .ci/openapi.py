@@ -45,6 +45,8 @@ EXCEPTIONS = """
 include-path = [
     "/api/admin/erasures",                # none of the fields, or several
     "/api/admin/api-keys",                # a time that is in the past
+    "/api/admin/collections",             # a key, feed or session that is not there
+    "/api/admin/collections/{id}",
     "/api/admin/users",                   # a password that anyone would guess
     "/api/admin/users/{id}",
     "/api/admin/workspace",               # none of the fields that it knows

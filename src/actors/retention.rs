@@ -36,6 +36,7 @@ async fn sweep(store: &Store, retention: &RetentionSettings, now: DateTime<Utc>)
     if let Some(before) = end_of_period(now, retention.finished_batch_days) {
         report("staging_batch", store.sweep_batches(before).await?);
         report("feed_batch", store.sweep_feed_batches(before).await?);
+        report("hand_in", store.sweep_hand_ins(before).await?);
     }
     if let Some(before) = end_of_period(now, retention.outbox_days) {
         report("outbox", store.sweep_outbox(before).await?);

@@ -253,14 +253,15 @@ fn identity_core(
     let gate = settings.actors.of(IdentityCore::NAME).gate;
     let oauth = OauthSignIn::new(&settings.oauth, secret, gate / 4)
         .map_err(|error| StartError::Setup(format!("oauth.providers: {error}")))?;
-    Ok(IdentityCore::new(
+    let core = IdentityCore::new(
         Arc::clone(store),
         Tokens::new(secret),
         audit.clone(),
         limiter.clone(),
         oauth,
         gate,
-    ))
+    )?;
+    Ok(core)
 }
 
 fn puller_core(

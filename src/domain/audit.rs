@@ -63,22 +63,33 @@ pub struct AuditEntry {
 pub struct AuditText {
     salt: Uuid,
     text: String,
+    /// Whether it is the JSON of what has several texts.
+    #[serde(default)]
+    is_json: bool,
 }
 
 /// The name of the text that is an entry's `user_email`.
 const USER_EMAIL: &str = "user_email";
 
 impl AuditText {
-    fn new(text: &str) -> Self {
+    fn new(text: String, is_json: bool) -> Self {
         Self {
             salt: Uuid::new_v4(),
-            text: text.to_owned(),
+            text,
+            is_json,
         }
     }
 
-    /// The text itself.
+    /// The text itself; of what has several, its JSON.
     pub fn text(&self) -> &str {
         &self.text
+    }
+
+    fn into_value(self) -> Value {
+        match self.is_json {
+            true => serde_json::from_str(&self.text).unwrap_or(Value::String(self.text)),
+            false => Value::String(self.text),
+        }
     }
 
     fn digest(&self) -> String {
@@ -154,8 +165,17 @@ impl AuditEntry {
 
     /// Adds a text that lies beside the log, and its digest to the metadata.
     #[must_use]
-    pub fn with_text(mut self, name: &str, text: &str) -> Self {
-        let text = AuditText::new(text);
+    pub fn with_text(self, name: &str, text: &str) -> Self {
+        self.with_audit_text(name, AuditText::new(text.to_owned(), false))
+    }
+
+    /// [`Self::with_text`] for what has several texts.
+    #[must_use]
+    pub fn with_texts(self, name: &str, texts: &Value) -> Self {
+        self.with_audit_text(name, AuditText::new(texts.to_string(), true))
+    }
+
+    fn with_audit_text(mut self, name: &str, text: AuditText) -> Self {
         self.metadata.insert(digest_field(name), text.digest().into());
         self.texts.insert(name.to_owned(), text);
         self
@@ -188,7 +208,7 @@ impl AuditEntry {
             if name == USER_EMAIL {
                 self.user_email = Some(text.text);
             } else {
-                self.metadata.insert(name, text.text.into());
+                self.metadata.insert(name, text.into_value());
             }
         }
         self

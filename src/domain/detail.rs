@@ -95,8 +95,10 @@ pub struct NodeRelationship {
     /// 0 to 1.
     #[schema(value_type = Confidence)]
     pub confidence: f64,
-    /// `rejected` for a relationship that was rejected by hand, which only `include_rejected` shows.
-    pub status: NodeStatus,
+    /// `rejected` for a relationship that was rejected by hand, which only `include_rejected` shows; absent of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub status: Option<NodeStatus>,
     /// The marking of the relationship itself.
     #[serde(skip)]
     pub tlp: Tlp,
@@ -144,8 +146,10 @@ pub struct EvidenceHead {
     #[schema(example = "The MITRE Corporation")]
     pub source: String,
     pub tlp: Tlp,
-    /// `rejected` for a record that was rejected by hand, which only `include_rejected` shows.
-    pub status: NodeStatus,
+    /// `rejected` for a record that was rejected by hand, which only `include_rejected` shows; absent of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub status: Option<NodeStatus>,
     pub created_at: DateTime<Utc>,
 }
 

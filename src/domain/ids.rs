@@ -91,6 +91,16 @@ impl WorkspaceIds {
         self.row("staging batch", name)
     }
 
+    /// The id of a TAXII collection that every workspace has.
+    pub fn collection(self, alias: &str) -> Uuid {
+        self.row("collection", alias)
+    }
+
+    /// The id of what was handed in over TAXII.
+    pub fn hand_in(self, name: &str) -> Uuid {
+        self.row("hand-in", name)
+    }
+
     fn row(self, kind: &str, name: &str) -> Uuid {
         Uuid::new_v5(&self.namespace, format!("{kind}\0{name}").as_bytes())
     }

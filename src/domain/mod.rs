@@ -45,7 +45,7 @@ pub mod secret_name;
 pub mod session;
 pub mod staging;
 pub mod stix;
-
+pub mod taxii;
 pub mod tlp;
 pub mod warninglists;
 pub mod why;

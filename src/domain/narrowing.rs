@@ -204,15 +204,19 @@ fn node_types(text: &str) -> Result<Vec<NodeType>, DomainError> {
     Ok(types)
 }
 
+/// Whether a text is the name of a STIX type (STIX 2.1 section 3.2).
+pub fn is_stix_type(name: &str) -> bool {
+    (3..=MAX_STIX_TYPE).contains(&name.len())
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+}
+
 fn stix_types(text: &str) -> Result<Vec<String>, DomainError> {
     let mut types: Vec<String> = Vec::new();
     for name in text.split(',') {
-        let is_name = (3..=MAX_STIX_TYPE).contains(&name.len())
-            && name.starts_with(|first: char| first.is_ascii_lowercase())
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
-        if !is_name {
+        if !is_stix_type(name) {
             let rule = "each must be the name of a STIX type, such as report or ipv4-addr";
             return Err(DomainError::invalid(STIX_TYPE, rule));
         }

@@ -7,9 +7,7 @@ use actix_web::HttpRequest;
 /// The client's address: the last `X-Forwarded-For` entry that is not a trusted proxy. Entries before an unreadable one
 /// are not trusted; the address of the proxy that added the unreadable entry is used instead.
 pub fn client_ip(request: &HttpRequest, trusted: &[IpAddr]) -> IpAddr {
-    let peer = request
-        .peer_addr()
-        .map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |addr| plain(addr.ip()));
+    let peer = peer_of(request);
     if !trusted.contains(&peer) {
         return peer;
     }
@@ -31,6 +29,16 @@ pub fn client_ip(request: &HttpRequest, trusted: &[IpAddr]) -> IpAddr {
         }
     }
     client
+}
+
+/// Whether a request comes from a trusted proxy.
+pub fn is_trusted(request: &HttpRequest, trusted: &[IpAddr]) -> bool {
+    trusted.contains(&peer_of(request))
+}
+
+fn peer_of(request: &HttpRequest) -> IpAddr {
+    let peer = request.peer_addr();
+    peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |addr| plain(addr.ip()))
 }
 
 /// The address in an entry of the form `ip`, `ip:port` or `[v6]:port`.

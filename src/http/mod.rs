@@ -17,6 +17,7 @@ mod openapi;
 mod pages;
 mod problem;
 mod query;
+mod taxii;
 mod viewer;
 mod weight;
 pub mod wire;

@@ -120,7 +120,12 @@ pub(super) async fn no_route<P: Problem>() -> HttpResponse {
 
 /// A resource that answers unsupported methods with 405, in the format of its API.
 pub(super) fn resource<P: Problem>(path: &'static str) -> Resource<impl Endpoint> {
-    web::resource(path).wrap(from_fn(no_method::<P>))
+    refuse_methods::<P>(web::resource(path))
+}
+
+/// Has a resource answer unsupported methods with 405, in the format of its API.
+pub(super) fn refuse_methods<P: Problem>(resource: Resource) -> Resource<impl Endpoint> {
+    resource.wrap(from_fn(no_method::<P>))
 }
 
 /// Gives the router's 405 the body of the API and keeps its `Allow` header (RFC 9110 section 15.5.6).

@@ -270,6 +270,7 @@ impl DraftsTransaction<'_> {
             beside: None,
             context: None,
             corrected: None,
+            rev: None,
             created_at: self.write.now,
         }
     }

@@ -4,6 +4,7 @@ pub(super) mod batches;
 pub(super) mod choice;
 pub(super) mod commit;
 pub(super) mod erase;
+pub(super) mod hand_ins;
 pub(super) mod items;
 mod memory;
 mod retention;

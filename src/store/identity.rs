@@ -6,6 +6,7 @@
 //! administrators who remove each other at the same moment, one is tried again and refused.
 
 mod api_keys;
+pub(super) mod collections;
 mod demo;
 pub(super) mod id_secret;
 mod tokens;
@@ -280,6 +281,11 @@ fn refusal(error: StoreError) -> DomainError {
         DomainError::Conflict("email: is already in use".into())
     } else if cause.contains(NOT_ADMIN) {
         DomainError::Forbidden(format!("permission {} required", Permission::Admin))
+    } else if cause.contains(collections::ALIAS_TAKEN) {
+        DomainError::Conflict(format!("alias: {}", collections::ALIAS_TAKEN))
+    } else if cause.contains(collections::TOO_MANY) {
+        let most = collections::MAX_COLLECTIONS;
+        DomainError::Conflict(format!("a workspace has at most {most} collections"))
     } else if cause.contains(NO_ADMIN_LEFT) {
         DomainError::Conflict("a workspace must keep an administrator who is not disabled".into())
     } else {

@@ -90,6 +90,8 @@ pub(super) struct EdgeRow {
     pub context: Option<bool>,
     /// Whether it was rejected or restored by hand, as JSON text.
     pub corrected: Option<String>,
+    /// The number of its last write in its workspace; `None` if that is older than the list of additions.
+    pub rev: Option<i64>,
     pub created_at: DateTime<Utc>,
 }
 

@@ -18,7 +18,7 @@ pub(super) mod rows;
 mod support;
 pub(super) mod support_rows;
 mod targets;
-mod waiting;
+pub(super) mod waiting;
 
 use std::collections::{HashMap, HashSet};
 

@@ -5,6 +5,7 @@ mod audit_migration;
 mod backends;
 mod feed_batches;
 mod feeds;
+mod hand_ins;
 mod hot_tables;
 mod known_rows;
 mod node_ids;

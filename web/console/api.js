@@ -95,6 +95,15 @@ export const api = {
     client.json("PATCH", at("/api/ingest/staging", entity), { body: decision, ...options }),
   commit: (id, options) => client.json("POST", `${at("/api/ingest/batch", id)}/commit`, options),
 
+  /** Of the TAXII server; for administrators. */
+  collections: (options) => client.get("/api/admin/collections", options),
+  /** `{title, alias?, description?, filter?, readable_by?, writable_by?, hand_in?}`. */
+  addCollection: (collection, options) => client.post("/api/admin/collections", collection, options),
+  changeCollection: (id, changes, options) =>
+    client.json("PATCH", at("/api/admin/collections", id), { body: changes, ...options }),
+  removeCollection: (id, options) => client.send("DELETE", at("/api/admin/collections", id), options),
+  apiKeys: (options) => client.get("/api/admin/api-keys", options),
+
   feeds: (options) => client.get("/api/threat-intel/feeds", options),
   feed: (id, options) => client.get(at("/api/threat-intel/feeds", id), options),
   addFeed: (feed, options) => client.post("/api/threat-intel/feeds", feed, options),

@@ -31,6 +31,8 @@ const views = [
   ["recall:read", later("node", "Node", async () => (await import("../views/node.js")).node(api), "search")],
   ["recall:write", later("duplicates", "Likely duplicates",
     async () => (await import("../views/duplicates.js")).duplicates(api), "review")],
+  ["admin", later("collections", "Collections",
+    async () => (await import("../views/collections.js")).collections(api))],
   ["audit:read", later("audit", "Audit log", async () => (await import("../views/audit.js")).audit(api))],
 ];
 

@@ -1,5 +1,6 @@
 //! State shared by all requests to the graph.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ pub struct GraphCore {
     pub(super) warninglists: WarninglistsHandle,
     /// Notified when an erasure was asked for.
     pub(super) erasing: Notify,
+    /// The workspaces whose lists of additions are being brought up to date.
+    pub(super) keeping_lists: parking_lot::Mutex<HashSet<Uuid>>,
 }
 
 impl GraphCore {
@@ -43,6 +46,7 @@ impl GraphCore {
             graph: IndexedStore::new(store, index, source, audit, environment),
             warninglists: WarninglistsHandle::default(),
             erasing: Notify::new(),
+            keeping_lists: parking_lot::Mutex::default(),
         }
     }
 
@@ -60,6 +64,9 @@ impl GraphCore {
                 && let Err(error) = self.release_waiting(ws).await
             {
                 tracing::error!(workspace = %ws, ?error, "marking held objects anew failed");
+            }
+            if let Err(error) = self.fill_list(ws).await {
+                tracing::error!(workspace = %ws, ?error, "filling the list of additions failed");
             }
         }
     }

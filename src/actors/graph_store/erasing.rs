@@ -68,7 +68,7 @@ impl GraphCore {
                 self.erase(job).await?;
                 match (what, owner) {
                     (ErasureKind::Feed, Some(feed)) => store.sweep_feed(job, feed, clock::now()).await?,
-                    (ErasureKind::User, Some(user)) => store.sweep_user(job, user).await?,
+                    (ErasureKind::User, Some(user)) => store.sweep_user(job, user, clock::now()).await?,
                     _ => {}
                 }
                 // Somebody may have asked for it meanwhile.

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::core::GraphCore;
 use super::export_gate::{Gate, SortedObjects};
 use super::export_merges::MergedObjects;
+use super::export_references::MAX_HOPS;
 use super::merges::SeenMerges;
 use crate::actors::audit_writer::Append;
 use crate::actors::job::{blocking, spawn_read};
@@ -308,7 +309,12 @@ impl GraphCore {
         }
         let held = held
             + self
-                .add_supporting(&mut gate, ws, (&mut parts, order, &mut merged), may_leave)
+                .add_supporting(
+                    &mut gate,
+                    ws,
+                    (&mut parts, order, &mut merged),
+                    (may_leave, MAX_HOPS),
+                )
                 .await?;
         let held = held + parts.drop_without_references();
         Ok(ExportContents::Parts(Box::new(parts), held))
@@ -448,7 +454,11 @@ fn forbidden_by(feeds: &[&BlockedFeed]) -> String {
 
 /// An edge as a STIX relationship: its original, or one built from what is stored. `None` when an end is not
 /// exported.
-fn relationship(edge: EdgeRecord, stix_ids: &HashMap<Uuid, String>, author: &str) -> Option<ExportObject> {
+pub(super) fn relationship(
+    edge: EdgeRecord,
+    stix_ids: &HashMap<Uuid, String>,
+    author: &str,
+) -> Option<ExportObject> {
     let (source, target) = (stix_ids.get(&edge.source)?, stix_ids.get(&edge.target)?);
     // Between nodes that are one by now there is nothing to tell.
     if source == target && edge.source != edge.target {

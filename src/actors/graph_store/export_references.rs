@@ -16,29 +16,30 @@ use crate::domain::graph::place::Place;
 use crate::domain::stix::export::{ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::versions::standing_versions;
+use crate::domain::tlp::Tlp;
 use crate::search::{Filter, KeyKind};
 use crate::store::EdgeRecord;
 
 /// How many steps references are followed, and up to how many objects. What lies beyond stays, and so do the references to
 /// it.
-const MAX_HOPS: usize = 256;
+pub(super) const MAX_HOPS: usize = 256;
 const MAX_SUPPORTING: usize = 100_000;
 
 impl GraphCore {
     /// Adds the objects that the parts refer to, transitively, as far as the caller may see and export them; returns
-    /// how many are withheld.
+    /// how many are withheld. References are followed this many steps at most.
     pub(super) async fn add_supporting(
         &self,
         gate: &mut Gate<'_>,
         ws: Uuid,
         (parts, session, merged): (&mut ExportParts, &[Uuid], &mut MergedObjects),
-        may_leave: &ExportLimits,
+        (may_leave, hops): (&ExportLimits, usize),
     ) -> Result<u64, DomainError> {
         // What of the session does not leave is counted already.
         let mut nodes: HashSet<Uuid> = session.iter().copied().collect();
         let mut asked: HashSet<String> = HashSet::new();
         let mut held = 0;
-        for _ in 0..MAX_HOPS {
+        for _ in 0..hops {
             let missing = parts.missing_refs();
             let wanted: Vec<String> = missing
                 .iter()
@@ -119,7 +120,8 @@ impl GraphCore {
         known: &mut HashSet<Uuid>,
         may_leave: &ExportLimits,
     ) -> Result<(Vec<ExportObject>, u64), DomainError> {
-        let mut nodes = self.nodes_of_objects(ws, stix_ids.to_vec(), may_leave).await?;
+        let seen = (may_leave.highest, may_leave.include_rejected);
+        let mut nodes = self.nodes_named(ws, stix_ids.to_vec(), seen).await?;
         nodes.retain(|node| !known.contains(node));
         let merges = &may_leave.merges;
         nodes = merges.with_members(&merges.all_standing(nodes));
@@ -195,19 +197,19 @@ impl GraphCore {
     }
 
     /// The nodes of these STIX objects, all versions.
-    async fn nodes_of_objects(
+    pub(super) async fn nodes_named(
         &self,
         ws: Uuid,
         stix_ids: Vec<String>,
-        may_leave: &ExportLimits,
+        (highest, include_rejected): (Tlp, bool),
     ) -> Result<Vec<Uuid>, DomainError> {
         if stix_ids.is_empty() {
             return Ok(Vec::new());
         }
         let target = self.graph.index_of(ws).await?;
         let filter = Filter {
-            include_rejected: may_leave.include_rejected,
-            ..Filter::up_to(may_leave.highest).of_all()
+            include_rejected,
+            ..Filter::up_to(highest).of_all()
         };
         let found = blocking(move || {
             let keys: Vec<&str> = stix_ids.iter().map(String::as_str).collect();

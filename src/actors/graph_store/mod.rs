@@ -37,6 +37,7 @@ mod recall;
 mod recall_semantic;
 mod session;
 mod tactics;
+mod taxii;
 #[cfg(test)]
 pub(super) mod tests;
 mod walk;
@@ -63,6 +64,9 @@ pub use self::overview::ReadOverview;
 pub use self::recall::{Recall, RecallOutcome};
 pub use self::recall_semantic::RecallSemantic;
 pub use self::session::{ListSessions, ReadSession};
+pub use self::taxii::{
+    AskedPage, GivenObject, ListCollections, ObjectPage, PageOf, ReadCollection, ReadObjects, RetractObject,
+};
 use super::worker::WorkerHandle;
 
 /// Handle to the graph.

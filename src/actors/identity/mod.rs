@@ -7,7 +7,9 @@
 
 mod admin;
 mod authenticate;
+mod basic;
 mod bootstrap;
+mod collections;
 mod logout;
 mod oauth;
 mod operator;
@@ -23,7 +25,11 @@ pub use self::admin::{
     RevokeApiKey, TIER_OF_OPERATOR, UserView,
 };
 pub use self::authenticate::{Authenticate, RequestCredential};
+pub use self::basic::BasicCredential;
 pub use self::bootstrap::{FirstAdmin, bootstrap, demo_workspace};
+pub use self::collections::{
+    ChangeCollection, DefineCollection, DeleteCollection, ListCollections, ReadCollection,
+};
 pub use self::logout::Logout;
 pub use self::oauth::{BeginOauth, FinishOauth, OauthRedirect, OauthReply, OauthSignIn};
 pub use self::operator::{
@@ -53,10 +59,14 @@ pub struct IdentityCore {
     /// Slots for concurrent sign-ins.
     sign_ins: Semaphore,
     oauth: OauthSignIn,
+    basic: basic::BasicSignIns,
 }
 
 impl IdentityCore {
     /// Creates the core over a store; `gate` is the actor's number of concurrent reads.
+    ///
+    /// # Errors
+    /// `Internal` if the machine gives no random bytes.
     pub fn new(
         store: Arc<Store>,
         tokens: Tokens,
@@ -64,15 +74,16 @@ impl IdentityCore {
         limiter: RateLimiterHandle,
         oauth: OauthSignIn,
         gate: usize,
-    ) -> Self {
-        Self {
+    ) -> Result<Self, DomainError> {
+        Ok(Self {
             store,
             tokens,
             audit,
             limiter,
             sign_ins: Semaphore::new((gate / 2).max(1)),
             oauth,
-        }
+            basic: basic::BasicSignIns::new()?,
+        })
     }
 
     async fn chain(&self, entry: AuditEntry) {

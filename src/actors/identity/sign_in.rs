@@ -69,22 +69,7 @@ impl Work for Login {
     }
 
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
-        // Before the attempt is counted: a caller refused here has not guessed.
-        let place = core.sign_ins.try_acquire();
-        let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
-        // One IP address may not try account after account either.
-        let tries = core.take_try(self.ip).await?;
-        if !tries.allowed {
-            return Ok(rate_limited(tries));
-        }
-        let attempt = core.attempt(self.email, self.workspace, self.ip).await?;
-        match core.place(attempt.key()).await? {
-            Ok(place) => core.try_password(&attempt, self.password, place).await,
-            Err(locked) => {
-                core.record_failure(&attempt.accounts, &attempt.failure()).await?;
-                Ok(rate_limited(locked))
-            }
-        }
+        core.sign_in(self).await
     }
 }
 
@@ -138,6 +123,26 @@ fn audited_address(email: &str) -> String {
 }
 
 impl IdentityCore {
+    /// Signs in with e-mail address and password.
+    pub(super) async fn sign_in(&self, login: Login) -> Result<SignInOutcome, DomainError> {
+        // Before the attempt is counted: a caller refused here has not guessed.
+        let place = self.sign_ins.try_acquire();
+        let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
+        // One IP address may not try account after account either.
+        let tries = self.take_try(login.ip).await?;
+        if !tries.allowed {
+            return Ok(rate_limited(tries));
+        }
+        let attempt = self.attempt(login.email, login.workspace, login.ip).await?;
+        match self.place(attempt.key()).await? {
+            Ok(place) => self.try_password(&attempt, login.password, place).await,
+            Err(locked) => {
+                self.record_failure(&attempt.accounts, &attempt.failure()).await?;
+                Ok(rate_limited(locked))
+            }
+        }
+    }
+
     /// The attempt with the accounts that it may mean.
     async fn attempt(
         &self,

@@ -6,6 +6,7 @@
 
 mod commit;
 mod feeds;
+mod hand_in;
 mod pull;
 mod review;
 mod upload;
@@ -24,6 +25,7 @@ use uuid::Uuid;
 
 pub use self::commit::{CommitFeedItems, FeedCommit, MAX_ITEMS};
 pub use self::feeds::{ChangeFeed, DeleteFeed, ListFeeds, ReadFeed, RegisterFeed};
+pub use self::hand_in::{ReadHandIn, TakeEnvelope};
 pub use self::pull::{PullFrom, PullHandle, StartPull};
 pub use self::review::{DecideItem, FeedBatchView, ListFeedBatches, ReadFeedBatch, ReadItem};
 pub use self::upload::StageBundle;

@@ -88,17 +88,13 @@ impl Work for StageBundle {
         let _registered = core.register_upload(batch.id);
         core.store.begin_upload(ws, &batch, &entry).await?;
         core.chain(entry).await;
-        let upload = core.stage_upload(&by, (&batch, source), (plan, stager));
-        let staged = core.with_signs_of_life(ws, batch.id, upload).await;
-        if let Err(error) = &staged {
-            core.fail_upload(&by, batch.id, &error.to_string()).await?;
-        }
-        staged.map(|()| batch.id)
+        core.fill_upload(&by, (&batch, source), (plan, stager)).await?;
+        Ok(batch.id)
     }
 }
 
 /// An upload that runs; forgotten when dropped.
-struct UploadGuard {
+pub(super) struct UploadGuard {
     core: Arc<TaxiiPullerCore>,
     batch: Uuid,
     _ended: watch::Sender<PullEnd>,
@@ -112,7 +108,7 @@ impl Drop for UploadGuard {
 
 impl TaxiiPullerCore {
     /// Keeps the sweep from a batch that this process fills.
-    fn register_upload(self: &Arc<Self>, batch: Uuid) -> UploadGuard {
+    pub(super) fn register_upload(self: &Arc<Self>, batch: Uuid) -> UploadGuard {
         let (sender, receiver) = watch::channel(None);
         self.running.lock().insert(batch, receiver);
         UploadGuard {
@@ -120,6 +116,21 @@ impl TaxiiPullerCore {
             batch,
             _ended: sender,
         }
+    }
+
+    /// Fills a batch that has begun, or records why that failed.
+    pub(super) async fn fill_upload(
+        &self,
+        by: &Principal,
+        (batch, source): (&NewFeedBatch, Uuid),
+        planned: (StixPlan, Stager),
+    ) -> Result<(), DomainError> {
+        let upload = self.stage_upload(by, (batch, source), planned);
+        let staged = self.with_signs_of_life(by.workspace.id, batch.id, upload).await;
+        if let Err(error) = &staged {
+            self.fail_upload(by, batch.id, &error.to_string()).await?;
+        }
+        staged
     }
 
     async fn fail_upload(&self, by: &Principal, batch: Uuid, reason: &str) -> Result<(), DomainError> {

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::domain::node::NodeType;
 use crate::domain::packing::{unpack, unpacked_size};
 use crate::domain::stix::ingest::{
-    Markings, SkippedSize, SkipsByMarking, StixNode, StixPlan, StixRelationship, StixSupport,
+    Markings, SkippedObject, SkippedSize, SkipsByMarking, StixNode, StixPlan, StixRelationship, StixSupport,
 };
 use crate::domain::stix::marking::{self, Conflict, ObjectMarking};
 use crate::domain::stix::object::{flag, type_of_id};
@@ -79,6 +79,27 @@ impl StagedObject {
     }
 }
 
+/// Objects of a plan that name so many undefined markings that they are not staged.
+pub fn overmarked_objects(plan: &StixPlan) -> Vec<SkippedObject> {
+    let nodes = plan.nodes.iter().map(|node| (&node.stix_id, &node.held_by));
+    let edges = plan
+        .relationships
+        .iter()
+        .map(|edge| (&edge.stix_id, &edge.held_by));
+    let over = nodes
+        .chain(edges)
+        .filter(|(_, held_by)| held_by.len() > MAX_UNDEFINED);
+    over.map(|(id, _)| SkippedObject {
+        id: id.clone(),
+        reason: overmarked(),
+    })
+    .collect()
+}
+
+fn overmarked() -> String {
+    format!("object_marking_refs: more than {MAX_UNDEFINED} undefined markings")
+}
+
 impl StagedPage {
     /// Skips objects that name so many undefined markings that waiting for them would be a burden.
     pub fn drop_overmarked(&mut self) {
@@ -86,12 +107,11 @@ impl StagedPage {
         self.objects.retain(|object| {
             let fits = object.marking.undefined.len() <= MAX_UNDEFINED;
             if !fits {
-                let reason = format!("object_marking_refs: more than {MAX_UNDEFINED} undefined markings");
                 let size = SkippedSize {
                     tlp: object.marking.tlp,
                     bytes: object.bytes(),
                 };
-                skips.add_invalid(size, stix_type(&object.stix_id), &object.stix_id, reason);
+                skips.add_invalid(size, stix_type(&object.stix_id), &object.stix_id, overmarked());
             }
             fits
         });

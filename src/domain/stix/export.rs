@@ -175,6 +175,23 @@ pub fn bundle(mut parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>>
     Ok(bundle)
 }
 
+/// The object as it leaves by itself, without references to what does not leave, which are not among `kept`.
+///
+/// # Errors
+/// Every STIX 2.1 rule that it breaks; it may not be exported then.
+pub fn single(object: ExportObject, kept: impl Fn(&str) -> bool) -> Result<Value, Vec<Violation>> {
+    let mut object = with_row_marking(object);
+    retain_refs(&mut object, &|id| kept(id) || marking::has_definition(id));
+    marking::write_fixed_ids(&mut object, |_| false);
+    let object = Value::Object(object);
+    let violations = StixValidator::shared().object(&object);
+    if violations.is_empty() {
+        Ok(object)
+    } else {
+        Err(violations)
+    }
+}
+
 /// The object with its row's marking and confidence, unless it states an equal or stricter marking and a confidence.
 fn with_row_marking(object: ExportObject) -> Map<String, Value> {
     let ExportObject {

@@ -11,7 +11,7 @@ use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::http::header::AUTHORIZATION;
 use actix_web::middleware::Next;
-use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, ResponseError, web};
+use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, web};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::error::HostedError;
@@ -24,8 +24,9 @@ use crate::domain::permission::Permission;
 use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal};
 use crate::http::AppState;
 use crate::http::client_ip::client_ip;
+use crate::http::problem::Problem;
 
-const API_KEY: &str = "x-api-key";
+pub(in crate::http) const API_KEY: &str = "x-api-key";
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -88,7 +89,7 @@ impl<N: Requirement> FromRequest for Guarded<N> {
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
         Box::pin(async move {
-            let by = admit(&request).await?;
+            let by = admit(&request, read_credential).await?;
             if N::ACTIVE_ONLY {
                 by.workspace.require_active()?;
             }
@@ -179,7 +180,7 @@ pub(super) fn check_form(request: &HttpRequest) -> Result<(), HostedError> {
     media_type::check(request)
 }
 
-fn state_of(request: &HttpRequest) -> Result<&web::Data<AppState>, DomainError> {
+pub(in crate::http) fn state_of(request: &HttpRequest) -> Result<&web::Data<AppState>, DomainError> {
     request
         .app_data::<web::Data<AppState>>()
         .ok_or_else(|| DomainError::internal("the request failed unexpectedly", "no application state"))
@@ -215,11 +216,17 @@ async fn within_total(
     Ok(())
 }
 
+/// Reads the credential of a request.
+pub(in crate::http) type CredentialReader = fn(&HttpRequest) -> Result<RequestCredential, DomainError>;
+
 /// Authenticates the caller and counts the request against the limit of its workspace.
-async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
+pub(in crate::http) async fn admit(
+    request: &HttpRequest,
+    read: CredentialReader,
+) -> Result<Principal, DomainError> {
     let state = state_of(request)?;
     let ip = client_ip(request, &state.settings.server.trusted_proxies);
-    let by = match authenticate(request, state, ip).await {
+    let by = match authenticate(read(request), state, ip).await {
         Err(refused @ DomainError::Unauthenticated(_)) if has_credential(request) => {
             // Only failures count and only they are refused: one expired token must not lock out a whole office.
             let counted = RateKey::Address("credential", Network::of(ip));
@@ -239,32 +246,45 @@ pub(super) async fn count_no_method(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<BoxBody>, Error> {
+    count_refused::<HostedError>(request, next, read_credential).await
+}
+
+/// The same for an API with its own errors and credentials.
+pub(in crate::http) async fn count_refused<P: Problem + From<DomainError>>(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+    read: CredentialReader,
+) -> Result<ServiceResponse<BoxBody>, Error> {
     let response = next.call(request).await?.map_into_boxed_body();
     if response.status() != StatusCode::METHOD_NOT_ALLOWED || !has_credential(response.request()) {
         return Ok(response);
     }
-    match admit(response.request()).await {
+    match admit(response.request(), read).await {
         Err(refused @ DomainError::RateLimited { .. }) => {
-            let refusal = HostedError::from(refused).error_response();
+            let refusal = P::from(refused).error_response();
             Ok(response.into_response(refusal))
         }
         Ok(_) | Err(_) => Ok(response),
     }
 }
 
-async fn authenticate(request: &HttpRequest, state: &AppState, ip: IpAddr) -> Result<Principal, DomainError> {
-    let presented = read_credential(request)?;
+async fn authenticate(
+    presented: Result<RequestCredential, DomainError>,
+    state: &AppState,
+    ip: IpAddr,
+) -> Result<Principal, DomainError> {
+    let presented = presented?;
     state.identity.call(Authenticate { presented, ip }).await
 }
 
 /// Whether the request presents a credential, readable or not.
-pub(super) fn has_credential(request: &HttpRequest) -> bool {
+pub(in crate::http) fn has_credential(request: &HttpRequest) -> bool {
     let headers = request.headers();
     headers.contains_key(AUTHORIZATION) || headers.contains_key(API_KEY)
 }
 
 /// The credential of the request: a bearer token, or an API key in either header. Two different ones are an error.
-pub(super) fn read_credential(request: &HttpRequest) -> Result<RequestCredential, DomainError> {
+pub(in crate::http) fn read_credential(request: &HttpRequest) -> Result<RequestCredential, DomainError> {
     const MISSING: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
     let header = |name: &str| -> Result<Option<SecretString>, DomainError> {
         let mut values = request.headers().get_all(name);

@@ -4,12 +4,13 @@ mod admin;
 mod audit;
 mod auth;
 mod changes;
+mod collections;
 mod corrections;
 mod demo;
 mod erasures;
 mod error;
 mod feeds;
-mod guard;
+pub(super) mod guard;
 mod health;
 mod ingest;
 mod lookup;
@@ -20,7 +21,7 @@ mod oauth;
 mod openapi;
 mod operator;
 mod pilot;
-mod query;
+pub(super) mod query;
 mod recall;
 mod staging;
 
@@ -33,7 +34,7 @@ pub(super) use self::error::{HELD_BACK, HostedError};
 use super::body::Body;
 use super::pages::{self, Page};
 use super::problem::{self, Endpoint, no_route};
-use super::{AppState, body, head_as_get};
+use super::{AppState, body, head_as_get, taxii};
 use crate::capacity::Load;
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
@@ -46,6 +47,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     oauth::configure(cfg);
     admin::configure(cfg);
     operator::configure(cfg);
+    collections::configure(cfg);
     erasures::configure(cfg);
     ingest::configure(cfg);
     staging::configure(cfg);
@@ -59,6 +61,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     changes::configure(cfg);
     openapi::configure(cfg);
     pilot::configure(cfg);
+    taxii::configure(cfg);
     cfg.default_service(web::route().to(no_route::<HostedError>));
 }
 

@@ -11,8 +11,8 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
-    admin, audit, auth, changes, corrections, demo, erasures, feeds, health, ingest, lookup, merges, nodes,
-    oauth, operator, pilot, recall, resource, staging,
+    admin, audit, auth, changes, collections, corrections, demo, erasures, feeds, health, ingest, lookup,
+    merges, nodes, oauth, operator, pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
 use crate::http::openapi::{Conventions, readable};
@@ -77,7 +77,7 @@ pub(super) static PARAMETERS: LazyLock<KnownParameters> = LazyLock::new(|| {
         (name = "Staging", description = "Entities extracted from text, their review and their commit. Requires `recall:write` and the feature `knowledge_graph`."),
         (name = "Threat feeds", description = "TAXII 2.1 feeds and uploaded bundles: pull, review, commit. Requires `recall:write` and the feature `knowledge_graph`."),
         (name = "Audit", description = "The audit log. Requires `audit:read` or `audit:export`, which no API key has."),
-        (name = "Administration", description = "Users, API keys and settings of one's own workspace. Requires the role admin, which no API key has."),
+        (name = "Administration", description = "Users, API keys, collections of the TAXII server and settings of one's own workspace. Requires the role admin, which no API key has."),
         (name = "Description", description = "This document."),
     )
 )]
@@ -129,6 +129,7 @@ fn document() -> utoipa::openapi::OpenApi {
         feeds::Docs::openapi(),
         audit::Docs::openapi(),
         admin::Docs::openapi(),
+        collections::Docs::openapi(),
         operator::Docs::openapi(),
         erasures::Docs::openapi(),
         pilot::Docs::openapi(),

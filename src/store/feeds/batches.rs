@@ -84,13 +84,7 @@ impl Store {
         with_retry(|| async {
             let tx = self.begin().await?;
             let written = async {
-                tx.write(
-                    "INSERT INTO feed_batch $rows RETURN NONE",
-                    vec![FeedBatchRow::new(ws, batch)],
-                )
-                .await?;
-                tx.write(UPSERT, vec![FeedPulseRow::new(ws, batch.id, batch.now)])
-                    .await?;
+                insert_upload(&tx, ws, batch).await?;
                 tx.audit([audit]).await
             };
             let outcome = written.await;
@@ -271,6 +265,14 @@ pub(in crate::store) async fn one<T: SurrealValue>(
 ) -> Result<T, StoreError> {
     let found = tx.find(ws, query, vec![id]).await?;
     Ok(found.into_iter().next().ok_or(DomainError::NotFound(what))?)
+}
+
+/// Writes the rows with which the batch of an uploaded bundle begins.
+pub(super) async fn insert_upload(tx: &WriteTx, ws: Uuid, batch: &NewFeedBatch) -> Result<(), StoreError> {
+    let query = "INSERT INTO feed_batch $rows RETURN NONE";
+    tx.write(query, vec![FeedBatchRow::new(ws, batch)]).await?;
+    tx.write(UPSERT, vec![FeedPulseRow::new(ws, batch.id, batch.now)])
+        .await
 }
 
 async fn begin_pull(

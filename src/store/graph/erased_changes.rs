@@ -1,4 +1,4 @@
-//! The list of changes without what is erased.
+//! The list of changes, and that of additions, without what is erased.
 
 use std::collections::HashSet;
 
@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::domain::change::{ChangeKind, GraphChange};
 use crate::domain::error::DomainError;
 use crate::domain::packing;
+use crate::domain::taxii::addition::Addition;
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{corrupt, up_to_limit};
 use crate::store::{Store, failed};
@@ -49,6 +50,34 @@ struct FoundRow {
     entries: Bytes,
 }
 
+#[derive(Debug, SurrealValue)]
+struct FoundAdditions {
+    id: RecordId,
+    last: i64,
+    entries: Bytes,
+}
+
+impl FoundAdditions {
+    /// The row without what is erased; `None` if it names nothing of it.
+    fn without(self, erased: &HashSet<Uuid>) -> Result<Option<RewrittenRow>, DomainError> {
+        let text = packing::unpack_text(&self.entries).map_err(corrupt)?;
+        let mut entries: Vec<Option<Addition>> = serde_json::from_slice(&text).map_err(corrupt)?;
+        let mut is_changed = false;
+        for entry in &mut entries {
+            let names = entry.as_ref().is_some_and(|entry| {
+                erased.contains(&entry.id) || entry.original.is_some_and(|id| erased.contains(&id))
+            });
+            if names {
+                *entry = None;
+                is_changed = true;
+            }
+        }
+        let text = serde_json::to_vec(&entries).map_err(corrupt)?;
+        let entries = Bytes::from(packing::pack_text(&text));
+        Ok(is_changed.then_some(RewrittenRow { id: self.id, entries }))
+    }
+}
+
 impl ErasedIds {
     /// Removes a change, or what it says: none of it is left if `None`, and the number says whether it has changed.
     fn without(&self, mut change: GraphChange) -> (Option<GraphChange>, u64) {
@@ -70,6 +99,47 @@ impl ErasedIds {
 }
 
 impl Store {
+    /// The rows of the list of additions that name any of these ids, without them. An entry leaves its place empty, since the
+    /// places of the others are their dates.
+    pub(super) async fn additions_without_erased(
+        &self,
+        ws: Uuid,
+        erased: &HashSet<Uuid>,
+    ) -> Result<Vec<RewrittenRow>, DomainError> {
+        let mut rewritten = Vec::new();
+        for level in Tlp::ALL {
+            let mut after = i64::MIN;
+            loop {
+                let rows = self.addition_rows_to_erase(ws, level, after).await?;
+                let is_last = rows.len() < ROWS;
+                for row in rows {
+                    after = row.last;
+                    rewritten.extend(row.without(erased)?);
+                }
+                if is_last {
+                    break;
+                }
+            }
+        }
+        Ok(rewritten)
+    }
+
+    async fn addition_rows_to_erase(
+        &self,
+        ws: Uuid,
+        level: Tlp,
+        after: i64,
+    ) -> Result<Vec<FoundAdditions>, DomainError> {
+        let what = "reading the list of additions failed";
+        let range = up_to_limit("taxii_added:[$ws, $level, $after]>..[$ws, $next]");
+        let query = format!("SELECT id, record::id(id)[2] AS last, entries FROM {range} LIMIT {ROWS}");
+        let rank = i64::from(level.rank());
+        let statement = self.db.query(query).bind(("ws", ws)).bind(("level", rank));
+        let statement = statement.bind(("next", rank + 1)).bind(("after", after));
+        let mut response = statement.await.map_err(failed(what))?;
+        response.take(0).map_err(failed(what))
+    }
+
     /// The rows of the list that an erasure must change; counted are those up to `highest`.
     pub(super) async fn changes_without_erased(
         &self,

@@ -125,11 +125,8 @@ impl Store {
     }
 }
 
-fn status_of(rejected: Option<bool>) -> NodeStatus {
-    match rejected {
-        Some(true) => NodeStatus::Rejected,
-        Some(false) | None => NodeStatus::Active,
-    }
+fn status_of(rejected: Option<bool>) -> Option<NodeStatus> {
+    (rejected == Some(true)).then_some(NodeStatus::Rejected)
 }
 
 impl EvidenceHeadRow {

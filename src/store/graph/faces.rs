@@ -13,6 +13,7 @@ use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{EdgeRow, NodeRow, corrupt, key, parse, tlp};
+use crate::store::stix::context::REFERENCE;
 
 /// A stored node.
 #[derive(Debug, Clone, SurrealValue)]
@@ -24,7 +25,8 @@ pub(in crate::store) struct StoredNodeFace {
     pub(super) tlp_rank: i64,
     confidence: f64,
     properties: String,
-    status: String,
+    pub(super) status: String,
+    pub(super) held_by: Option<Vec<String>>,
     evidence: Vec<Uuid>,
     evidence_tlp: Vec<i64>,
     pub(super) corrected: Option<String>,
@@ -40,6 +42,7 @@ pub(in crate::store) struct StoredEdgeFace {
     confidence: f64,
     pub(super) active: bool,
     pub(super) corrected: Option<String>,
+    is_reference: bool,
 }
 
 impl StoredNodeFace {
@@ -49,8 +52,8 @@ impl StoredNodeFace {
         ws: Uuid,
         ids: Vec<RecordId>,
     ) -> Result<HashMap<Uuid, Self>, StoreError> {
-        let query = "SELECT id, name, description, source, tlp_rank, confidence, properties, status, evidence, \
-                     evidence_tlp, corrected, rejected FROM $ids WHERE ws = $ws";
+        let query = "SELECT id, name, description, source, tlp_rank, confidence, properties, status, held_by, \
+                     evidence, evidence_tlp, corrected, rejected FROM $ids WHERE ws = $ws";
         let rows: Vec<Self> = tx.find(ws, query, ids).await?;
         let rows = rows.into_iter().map(|row| Ok((key(&row.id)?, row)));
         Ok(rows.collect::<Result<_, DomainError>>()?)
@@ -67,6 +70,7 @@ impl StoredNodeFace {
             confidence: row.confidence,
             properties: row.properties.clone(),
             status: row.status.clone(),
+            held_by: row.held_by.clone(),
             evidence: row.evidence.clone(),
             evidence_tlp: row.evidence_tlp.clone(),
             corrected: row.corrected.clone(),
@@ -98,11 +102,18 @@ impl StoredEdgeFace {
         ws: Uuid,
         ids: Vec<RecordId>,
     ) -> Result<HashMap<Uuid, Self>, StoreError> {
-        let query =
-            "SELECT id, relationship, tlp_rank, confidence, active, corrected FROM $ids WHERE ws = $ws";
+        let query = &format!(
+            "SELECT id, relationship, tlp_rank, confidence, active, corrected, {REFERENCE} AS is_reference \
+             FROM $ids WHERE ws = $ws"
+        );
         let rows: Vec<Self> = tx.find(ws, query, ids).await?;
         let rows = rows.into_iter().map(|row| Ok((key(&row.id)?, row)));
         Ok(rows.collect::<Result<_, DomainError>>()?)
+    }
+
+    /// Whether it stands in a property of its source and is no object.
+    pub(super) fn is_reference(&self) -> bool {
+        self.is_reference
     }
 
     fn face(&self) -> Result<EdgeFace, DomainError> {
@@ -143,6 +154,7 @@ pub(super) fn edge_change(
         confidence: after.confidence,
         active: after.active,
         corrected: None,
+        is_reference: false,
     };
     Ok(GraphChange::of_edge(
         key(&after.id)?,

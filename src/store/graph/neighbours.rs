@@ -235,10 +235,7 @@ impl NeighbourEdgeRow {
             },
             confidence: self.confidence,
             tlp: tlp(self.tlp_rank)?,
-            status: match self.active {
-                true => NodeStatus::Active,
-                false => NodeStatus::Rejected,
-            },
+            status: (!self.active).then_some(NodeStatus::Rejected),
         })
     }
 }

@@ -34,6 +34,10 @@ pub struct StoredNode {
 /// A node withheld from export because one of its markings is not defined.
 #[derive(Debug, Clone)]
 pub struct WithheldNode {
+    pub id: Uuid,
+    /// The number of its last write in its workspace.
+    pub rev: u64,
+    pub is_active: bool,
     pub tlp: Tlp,
     /// The feeds that brought its versions.
     pub feeds: Vec<Uuid>,
@@ -41,6 +45,9 @@ pub struct WithheldNode {
 
 #[derive(Debug, SurrealValue)]
 struct WithheldRow {
+    id: RecordId,
+    rev: i64,
+    status: String,
     tlp_rank: i64,
     feeds: Option<Vec<Uuid>>,
 }
@@ -65,6 +72,9 @@ impl MarkingRow {
 impl WithheldNode {
     fn of(row: WithheldRow) -> Result<Self, DomainError> {
         Ok(Self {
+            id: key(&row.id)?,
+            rev: u64::try_from(row.rev).unwrap_or(0),
+            is_active: row.status == NodeStatus::Active.as_str(),
             tlp: tlp(row.tlp_rank)?,
             feeds: row.feeds.unwrap_or_default(),
         })
@@ -168,7 +178,7 @@ impl Store {
             .db
             .query(format!(
                 "SELECT * FROM $ids WHERE {shown} AND held_by = NONE; \
-                 SELECT tlp_rank, feeds FROM $ids WHERE {shown} AND held_by != NONE"
+                 SELECT id, rev, status, tlp_rank, feeds FROM $ids WHERE {shown} AND held_by != NONE"
             ))
             .bind(("ids", ids))
             .bind(("ws", ws))

@@ -389,7 +389,7 @@ impl Store {
 }
 
 impl EdgeRecord {
-    fn of(row: EdgeRow) -> Result<Self, DomainError> {
+    pub(super) fn of(row: EdgeRow) -> Result<Self, DomainError> {
         Ok(Self {
             id: key(&row.id)?,
             source: key(&row.source)?,

@@ -2,7 +2,7 @@
 //!
 //! Rules:
 //! - A write ends with its row of the journal (`journal.rs`), so that nothing changes without a number, and with its rows of
-//!   the list of changes (`change_log.rs`).
+//!   the list of changes (`change_log.rs`), and of the list of additions (`additions.rs`).
 //! - What was set by hand of a row stands over what is written to it (`domain/graph/correction.rs`).
 
 use std::collections::{HashMap, HashSet};
@@ -11,6 +11,7 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::additions::NewAdditions;
 use super::change_log::NewChanges;
 use super::corrections::EdgeStatus;
 use super::faces::{StoredEdgeFace, StoredNodeFace, edge_change, node_change};
@@ -20,7 +21,7 @@ use crate::domain::change::{ChangeKind, GraphChange};
 use crate::domain::error::DomainError;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::tx::WriteTx;
-use crate::store::rows::{EdgeRow, EvidenceRow, NodeRow, PassageRow, key, record};
+use crate::store::rows::{EdgeRow, EvidenceRow, NodeRow, PassageRow, SupportRow, key, record};
 
 /// Nodes, and what connects them: edges and passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,6 +57,7 @@ pub(in crate::store) struct EdgeRise {
     pub id: RecordId,
     pub tlp_rank: i64,
     pub changed_at: DateTime<Utc>,
+    pub rev: i64,
 }
 
 /// Another marking for an edge, an evidence record or a supporting object.
@@ -73,6 +75,7 @@ pub(in crate::store) struct GraphWrite<'a> {
     rev: u64,
     rows: RowIds,
     changes: NewChanges,
+    additions: NewAdditions,
 }
 
 impl<'a> GraphWrite<'a> {
@@ -84,6 +87,7 @@ impl<'a> GraphWrite<'a> {
             rev: after.saturating_add(1),
             rows: RowIds::default(),
             changes: NewChanges::default(),
+            additions: NewAdditions::default(),
         }
     }
 
@@ -102,6 +106,7 @@ impl<'a> GraphWrite<'a> {
         for row in &rows {
             let created = GraphChange::created(Some(key(&row.id)?), None);
             self.changes.add_at(row.tlp_rank, created)?;
+            self.additions.add_node(row, None)?;
         }
         self.tx.write("INSERT INTO node $rows RETURN NONE", rows).await
     }
@@ -129,6 +134,7 @@ impl<'a> GraphWrite<'a> {
         self.note_nodes(rows.iter().map(|row| &row.id))?;
         for row in &rows {
             let before = before.get(&key(&row.id)?);
+            self.additions.add_node(row, before)?;
             if let Some((level, change)) = before
                 .map(|before| node_change(before, row))
                 .transpose()?
@@ -148,6 +154,8 @@ impl<'a> GraphWrite<'a> {
     pub(in crate::store) async fn raise_nodes(&mut self, rows: Vec<NodeRise>) -> Result<(), StoreError> {
         self.note_nodes(rows.iter().map(|row| &row.id))?;
         for row in &rows {
+            self.additions.touch(key(&row.id)?);
+            self.additions.touch_edges_of(key(&row.id)?);
             self.changes
                 .add_at(row.tlp_rank, marked(&row.id, row.tlp_rank)?)?;
         }
@@ -182,14 +190,20 @@ impl<'a> GraphWrite<'a> {
         for row in rows.iter().filter(|row| row.id.table.as_str() == "edge") {
             self.changes
                 .add_at(row.tlp_rank, marked(&row.id, row.tlp_rank)?)?;
+            self.additions
+                .change_edge(&row.id, (row.tlp_rank, self.rev()), false)?;
         }
-        let query = match held {
-            true => {
-                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, held_by = $row.held_by RETURN NONE }"
-            }
-            false => "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank RETURN NONE }",
-        };
-        self.tx.write(query, rows).await
+        let (edges, others): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| row.id.table.as_str() == "edge");
+        let held = if held { ", held_by = $row.held_by" } else { "" };
+        let rev = format!(", rev = {}", self.rev());
+        for (rows, rev) in [(edges, rev.as_str()), (others, "")] {
+            let query = format!(
+                "FOR $row IN $rows {{ UPDATE $row.id SET tlp_rank = $row.tlp_rank{held}{rev} RETURN NONE }}"
+            );
+            self.tx.write(&query, rows).await?;
+        }
+        Ok(())
     }
 
     pub(in crate::store) async fn insert_edges(&mut self, rows: Vec<EdgeRow>) -> Result<(), StoreError> {
@@ -225,8 +239,12 @@ impl<'a> GraphWrite<'a> {
         self.put_edges(rows).await
     }
 
-    async fn put_edges(&mut self, rows: Vec<EdgeRow>) -> Result<(), StoreError> {
+    async fn put_edges(&mut self, mut rows: Vec<EdgeRow>) -> Result<(), StoreError> {
         self.note_edges(rows.iter().map(|row| &row.id))?;
+        for row in &mut rows {
+            row.rev = Some(self.rev());
+            self.additions.add_edge(row)?;
+        }
         self.tx
             .write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
             .await
@@ -237,11 +255,13 @@ impl<'a> GraphWrite<'a> {
         for row in &rows {
             self.changes
                 .add_at(row.tlp_rank, marked(&row.id, row.tlp_rank)?)?;
+            self.additions
+                .change_edge(&row.id, (row.tlp_rank, row.rev), false)?;
         }
         self.tx
             .write(
-                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, changed_at = $row.changed_at \
-                 RETURN NONE }",
+                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, changed_at = $row.changed_at, \
+                 rev = $row.rev RETURN NONE }",
                 rows,
             )
             .await
@@ -255,11 +275,18 @@ impl<'a> GraphWrite<'a> {
                 let mut change = GraphChange::created(None, Some(id));
                 change.kind = ChangeKind::Rejected;
                 self.changes.add_at(stored.tlp_rank, change)?;
+                if !stored.is_reference() {
+                    let id = record("edge", id);
+                    self.additions
+                        .change_edge(&id, (stored.tlp_rank, self.rev()), true)?;
+                }
             }
         }
-        self.tx
-            .write("UPDATE $rows SET active = false RETURN NONE", ids)
-            .await
+        let query = format!(
+            "UPDATE $rows SET active = false, rev = {} RETURN NONE",
+            self.rev()
+        );
+        self.tx.write(&query, ids).await
     }
 
     pub(in crate::store) async fn insert_passages(
@@ -278,7 +305,8 @@ impl<'a> GraphWrite<'a> {
             change.kind = ChangeKind::Erased;
             self.changes.add_at(*rank, change)?;
         }
-        let ids = nodes.into_iter().map(|(id, _)| id).collect();
+        let ids: Vec<RecordId> = nodes.into_iter().map(|(id, _)| id).collect();
+        self.additions.forget(&ids)?;
         self.tx.write("DELETE $rows RETURN NONE", ids).await
     }
 
@@ -304,14 +332,17 @@ impl<'a> GraphWrite<'a> {
                 false => ChangeKind::Rejected,
             };
             self.changes.add_at(stored.tlp_rank, change)?;
+            if !stored.is_reference() {
+                self.additions
+                    .change_edge(&row.id, (stored.tlp_rank, self.rev()), !row.active)?;
+            }
         }
-        self.tx
-            .write(
-                "FOR $row IN $rows { UPDATE $row.id SET active = $row.active, corrected = $row.corrected, \
-                 changed_at = $row.changed_at RETURN NONE }",
-                rows,
-            )
-            .await
+        let query = format!(
+            "FOR $row IN $rows {{ UPDATE $row.id SET active = $row.active, corrected = $row.corrected, \
+             changed_at = $row.changed_at, rev = {} RETURN NONE }}",
+            self.rev()
+        );
+        self.tx.write(&query, rows).await
     }
 
     /// Notes that a node is merged into another one, or is no longer; told to those who see both.
@@ -330,6 +361,28 @@ impl<'a> GraphWrite<'a> {
             .unwrap_or_default();
         self.changes
             .add_at(rank, GraphChange::merged(node, into, is_over))?;
+        self.additions.touch(node);
+        self.additions.touch(into);
+        self.additions.touch_edges_of(node);
+        Ok(())
+    }
+
+    /// Notes supporting objects that are written beside the graph.
+    pub(in crate::store) fn note_supports(&mut self, rows: &[SupportRow]) -> Result<(), StoreError> {
+        Ok(self.additions.add_supports(rows)?)
+    }
+
+    /// Notes rows that no feed restricts any longer.
+    pub(in crate::store) fn note_unrestricted(&mut self, rows: &[RecordId]) -> Result<(), StoreError> {
+        for row in rows {
+            match row.table.as_str() {
+                "node" => {
+                    self.additions.touch(key(row)?);
+                    self.additions.touch_edges_of(key(row)?);
+                }
+                _ => self.additions.touch_edge(key(row)?),
+            }
+        }
         Ok(())
     }
 
@@ -359,6 +412,7 @@ impl<'a> GraphWrite<'a> {
             rev,
             mut rows,
             changes,
+            additions,
         } = self;
         for ids in [&mut rows.nodes, &mut rows.edges] {
             let mut seen = HashSet::with_capacity(ids.len());
@@ -366,6 +420,7 @@ impl<'a> GraphWrite<'a> {
         }
         tx.note_writes(ws, rev, &rows.nodes, &rows.edges).await?;
         changes.write(tx, ws, number, entry).await?;
+        additions.write(tx, ws, number).await?;
         Ok(GraphWritten { rev, rows })
     }
 }

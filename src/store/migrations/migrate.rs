@@ -55,6 +55,8 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (33, include_str!("../../../schemas/0033_distinct.surql")),
     (34, include_str!("../../../schemas/0034_erasures.surql")),
     (35, include_str!("../../../schemas/0035_erased_texts.surql")),
+    (36, include_str!("../../../schemas/0036_taxii.surql")),
+    (37, include_str!("../../../schemas/0037_collections.surql")),
 ];
 
 /// Before this migration the audit log is moved.

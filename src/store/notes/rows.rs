@@ -164,6 +164,7 @@ impl NoteRowBuilder {
             beside: None,
             context: None,
             corrected: None,
+            rev: None,
             created_at: relation.created_at,
         }
     }

@@ -77,6 +77,7 @@ impl Ingest<'_> {
         }
         self.write_rises(&rises).await?;
         writes.unrestricted.write(self.tx).await?;
+        self.graph.note_supports(&writes.rows)?;
         self.tx
             .write(
                 "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",

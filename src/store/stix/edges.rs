@@ -131,6 +131,7 @@ impl Ingest<'_> {
             id: known.id,
             tlp_rank: i64::from(level.rank()),
             changed_at: later_than(left, self.rows.now),
+            rev: self.rows.rev,
         });
         Ok(())
     }
@@ -211,6 +212,7 @@ impl Ingest<'_> {
             held_rises,
             repeated,
         } = writes;
+        self.graph.note_unrestricted(unrestricted.rows())?;
         unrestricted.write(self.tx).await?;
         self.graph.replace_edges(replaced, rows).await?;
         self.graph.raise_edges(rises).await?;

@@ -45,6 +45,17 @@ pub(in crate::store) struct StixWithout {
     pub(in crate::store) waiting: u64,
 }
 
+impl StixWithout {
+    /// The ids of the rows that go, as far as they are ids.
+    pub(in crate::store) fn rows(&self) -> Result<HashSet<Uuid>, DomainError> {
+        let supports = self
+            .gone
+            .iter()
+            .filter(|row| row.table.as_str() == "stix_support");
+        supports.map(key).collect()
+    }
+}
+
 impl Store {
     /// The supporting objects with these ids, the relationships of them that wait, and what waits for a marking: those, and
     /// these rows.

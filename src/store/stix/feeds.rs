@@ -41,6 +41,10 @@ impl UnrestrictedRows {
         }
     }
 
+    pub(in crate::store) fn rows(&self) -> &[RecordId] {
+        &self.rows
+    }
+
     /// Updates nothing but the list of feeds.
     pub(in crate::store) async fn write(self, tx: &WriteTx) -> Result<(), StoreError> {
         tx.charge(self.bytes)?;

@@ -234,6 +234,7 @@ impl Ingest<'_> {
             held_rises,
             repeated,
         } = writes;
+        self.graph.note_unrestricted(unrestricted.rows())?;
         unrestricted.write(self.tx).await?;
         self.graph.insert_evidence(evidence).await?;
         self.graph.insert_nodes(created).await?;

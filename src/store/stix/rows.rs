@@ -115,6 +115,7 @@ impl StixRows {
             changed_at: None,
             context: edge.is_context().then_some(true),
             corrected: None,
+            rev: None,
             created_at: self.now,
         }
     }

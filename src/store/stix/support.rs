@@ -57,6 +57,7 @@ impl Ingest<'_> {
             self.supporting_object(object, rows, default_tlp, &mut writes)?;
         }
         writes.unrestricted.write(self.tx).await?;
+        self.graph.note_supports(&writes.rows)?;
         self.tx.write("DELETE $rows RETURN NONE", writes.replaced).await?;
         self.tx
             .write(

@@ -24,7 +24,8 @@ use crate::store::connection::tx::CHUNK;
 /// Maximum number of relationships that wait in a workspace at each marking.
 const MOST: i64 = 100_000;
 /// Why a relationship becomes no edge yet.
-const WAITS: &str = "an end of the relationship is not in the workspace; it waits for it";
+/// What is said of a relationship that is kept until its end comes.
+pub const WAITS: &str = "an end of the relationship is not in the workspace; it waits for it";
 const FULL: &str = "an end of the relationship is not in the workspace, and 100000 wait already";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 

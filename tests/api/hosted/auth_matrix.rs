@@ -11,7 +11,7 @@ use test_support::eventually;
 
 use self::source::routes_in_the_source;
 pub use self::source::routes_of_the_source;
-use super::{feeds, pilot};
+use super::{collections, feeds, pilot};
 use crate::helpers::{Answer, Client, PASSWORD, TestApp, run, settings};
 use crate::stix;
 
@@ -311,6 +311,17 @@ fn routes() -> Vec<Route> {
             || json!({"name": "matrix", "scopes": ["read"]}),
         ),
         route(delete.clone(), "/api/admin/api-keys/{id}", Admin, 204, 404),
+        route(get.clone(), collections::COLLECTIONS, Admin, 200, 200),
+        with_body(
+            route(post.clone(), collections::COLLECTIONS, Admin, 201, 201),
+            || json!({"title": "matrix"}),
+        ),
+        route(get.clone(), "/api/admin/collections/{id}", Admin, 200, 404),
+        with_body(
+            route(patch.clone(), "/api/admin/collections/{id}", Admin, 200, 404),
+            || json!({"title": "matrix"}),
+        ),
+        route(delete.clone(), "/api/admin/collections/{id}", Admin, 204, 404),
         with_body(
             route(post.clone(), "/api/admin/erasures", Admin, 404, 404),
             || json!({"node_ids": [uuid::Uuid::nil()]}),
@@ -445,6 +456,11 @@ fn every_route_answers_every_caller_as_the_table_says() {
             ),
             ("/api/admin/users/", app.admin.add_user("viewer").await.0),
             ("/api/admin/api-keys/", app.admin.add_key(&["read"]).await.0),
+            ("/api/admin/collections/", {
+                let new = json!({"title": "matrix"});
+                let made = app.admin.post(collections::COLLECTIONS, &new).await;
+                part(&made.expect(201).await["collection"]["id"])
+            }),
             ("/api/admin/workspaces/", {
                 let own = app.admin.get("/api/auth/me").await.expect(200).await;
                 part(&own["workspace"]["id"])

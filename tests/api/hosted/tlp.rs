@@ -1,6 +1,6 @@
 //! Traffic Light Protocol: nothing above a caller's clearance is disclosed by any endpoint.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
@@ -10,6 +10,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use test_support::extent;
 
+use super::taxii;
 use crate::helpers::{Client, TestApp, encode, run};
 use crate::stix;
 
@@ -247,6 +248,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
             for policy in case.policies {
                 policy.apply(&admin).await;
                 check_session(caller, recall, policy, rejected, results, &world).await;
+                check_collections(caller, (policy, case.caller < 2), &world).await;
             }
         }
         app.stop().await;
@@ -314,6 +316,39 @@ async fn check_related(
         node.as_object_mut().unwrap().remove("why").unwrap();
     }
     assert_eq!(answer["results"], plain["results"]);
+}
+
+/// Pulls the collections of the TAXII server, and checks them against the current settings. Nobody is told of what was
+/// rejected before anybody could see it.
+async fn check_collections(caller: &Client, (policy, rejected): (Policy, bool), world: &World) {
+    let root = taxii::root_of(caller).await;
+    let collections = taxii::ask(caller, &format!("{root}collections/")).await;
+    let collections = collections.expect(200).await;
+    for collection in collections["collections"].as_array().unwrap() {
+        if collection["can_read"] != true {
+            continue;
+        }
+        let path = format!("{root}collections/{}/", stix::text(collection, "id"));
+        let mut given = Vec::new();
+        for page in taxii::pull_pages(caller, &format!("{path}objects/?limit=40")).await {
+            given.extend(page.objects);
+        }
+        let text = Value::from(given.clone()).to_string();
+        world.check(&text, policy, rejected, "collection");
+        let red = |word: &str| world.0.get(word).is_some_and(|(level, _)| *level == RED);
+        if !policy.grant {
+            assert!(!words_in(&text).any(red), "RED left without a grant: {text}");
+        }
+        let manifest = taxii::pull(caller, &format!("{path}manifest/?limit=1000")).await;
+        // What may leave by now is added again meanwhile.
+        let ids = |objects: &[Value]| -> BTreeSet<String> {
+            objects
+                .iter()
+                .map(|object| stix::text(object, "id").to_owned())
+                .collect()
+        };
+        assert_eq!(ids(&given), ids(&manifest));
+    }
 }
 
 /// Reads and exports a session, and checks both against the current settings.

@@ -106,6 +106,14 @@ pub fn refs_for(tlp: Tlp) -> &'static [&'static str] {
     }
 }
 
+/// The definitions of all levels up to this one.
+pub fn definitions_up_to(highest: Tlp) -> Vec<Value> {
+    let standard = TLP1.iter().chain(&TLP2).map(|(id, ..)| *id);
+    let ids = standard.chain([AMBER_PK_ID, OPENCTI_STRICT_ID]);
+    let ids = ids.filter(|id| level_of_id(id).is_some_and(|level| level <= highest));
+    ids.filter_map(built_in_definition).collect()
+}
+
 /// The marking-definition object of an id of [`has_definition`].
 pub fn built_in_definition(id: &str) -> Option<Value> {
     match fixed_id(id)? {

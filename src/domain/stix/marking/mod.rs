@@ -20,7 +20,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-pub use self::built_in::{built_in_definition, has_definition, is_built_in, refs_for, well_known_level};
+pub use self::built_in::{
+    built_in_definition, definitions_up_to, has_definition, is_built_in, refs_for, well_known_level,
+};
 use self::built_in::{fixed_id, level_of_id};
 pub use self::definition::{DefinitionLevel, has_standard_type, level_of, restate};
 pub use self::report::{ConflictReport, SilentReport, SilentVersion};

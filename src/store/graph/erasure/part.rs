@@ -18,7 +18,9 @@ use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
 use crate::store::connection::tx::WriteTx;
 use crate::store::feeds::erase::erase_items;
+use crate::store::feeds::hand_ins::write_objects;
 use crate::store::graph::write::{GraphWrite, GraphWritten};
+use crate::store::identity::collections::write_nodes;
 use crate::store::rows::{NodeRow, corrupt, key, record};
 
 /// What one part has removed.
@@ -103,16 +105,20 @@ async fn erase(
     ] {
         tx.write("DELETE $rows RETURN NONE", gone).await?;
     }
-    tx.write(
-        "FOR $row IN $rows { UPDATE $row.id SET entries = $row.entries RETURN NONE }",
-        plan.changes.rewritten,
-    )
-    .await?;
+    for rewritten in [plan.changes.rewritten, plan.additions] {
+        tx.write(
+            "FOR $row IN $rows { UPDATE $row.id SET entries = $row.entries RETURN NONE }",
+            rewritten,
+        )
+        .await?;
+    }
     tx.write(
         "FOR $row IN $rows { UPDATE $row.id SET node_ids = $row.node_ids RETURN NONE }",
         plan.sessions,
     )
     .await?;
+    write_nodes(tx, plan.collections).await?;
+    write_objects(tx, plan.hand_ins).await?;
     plan.staging.write(tx).await?;
     plan.stix.write(tx).await?;
     removed.feed_items = erase_items(tx, ws, (plan.items, job.highest), now).await?;

@@ -13,8 +13,10 @@ use uuid::Uuid;
 use super::ErasurePart;
 use crate::domain::error::DomainError;
 use crate::domain::tlp::Tlp;
-use crate::store::graph::erased_changes::{ChangesWithout, ErasedIds};
+use crate::store::feeds::hand_ins::HandInObjects;
+use crate::store::graph::erased_changes::{ChangesWithout, ErasedIds, RewrittenRow};
 use crate::store::graph::faces::correction_of;
+use crate::store::identity::collections::CollectionNodes;
 use crate::store::rows::{key, record};
 use crate::store::staging::erase::StagingWithout;
 use crate::store::stix::erase::StixWithout;
@@ -83,10 +85,13 @@ pub(super) struct Plan {
     /// Those of both whose nodes are seen.
     pub(super) merges_seen: u64,
     pub(super) sessions: Vec<SessionRow>,
+    pub(super) collections: Vec<CollectionNodes>,
     pub(super) items: Vec<RecordId>,
+    pub(super) hand_ins: Vec<HandInObjects>,
     pub(super) staging: StagingWithout,
     pub(super) stix: StixWithout,
     pub(super) changes: ChangesWithout,
+    pub(super) additions: Vec<RewrittenRow>,
 }
 
 /// The nodes of a workspace with what they list.
@@ -122,10 +127,12 @@ impl Store {
         plan.passages = self.erased_passages(ws, &nodes).await?;
         self.plan_merges(ws, &nodes, (&all, highest), &mut plan).await?;
         plan.sessions = self.sessions_without(ws, &nodes).await?;
+        plan.collections = self.collections_without(ws, &nodes).await?;
         plan.items = self.items_of_objects(ws, &stix_ids).await?;
         plan.staging = self.staging_without(ws, (&nodes, &texts), highest).await?;
         let rows = plan.evidence.iter().chain(&plan.edges);
         let rows: HashSet<Uuid> = rows.map(|(id, _)| key(id)).collect::<Result<_, _>>()?;
+        plan.hand_ins = self.hand_ins_without(ws, (&stix_ids, &rows)).await?;
         plan.stix = self.stix_without(ws, (&stix_ids, &rows), highest).await?;
         let edges = plan.edges.iter().map(|(id, _)| key(id));
         let touched = plan.touched.iter().map(key);
@@ -135,6 +142,9 @@ impl Store {
             nodes,
         };
         plan.changes = self.changes_without_erased(ws, &erased, highest).await?;
+        let mut gone = plan.stix.rows()?;
+        gone.extend(erased.nodes.iter().chain(&erased.edges).chain(&plan.evidence_ids));
+        plan.additions = self.additions_without_erased(ws, &gone).await?;
         Ok(plan)
     }
 
@@ -270,6 +280,21 @@ impl Store {
             session.node_ids.len() < before
         });
         Ok(sessions)
+    }
+
+    async fn collections_without(
+        &self,
+        ws: Uuid,
+        nodes: &HashSet<Uuid>,
+    ) -> Result<Vec<CollectionNodes>, DomainError> {
+        let query = "SELECT id, nodes FROM collection WHERE ws = $ws";
+        let mut collections: Vec<CollectionNodes> = self.found(ws, query, &[]).await?;
+        collections.retain_mut(|collection| {
+            let before = collection.nodes.len();
+            collection.nodes.retain(|id| !nodes.contains(id));
+            collection.nodes.len() < before
+        });
+        Ok(collections)
     }
 }
 

@@ -76,6 +76,11 @@ pub(super) const TENANT_TABLES: &[TenantTable] = &[
     key("node_distinct").counted(|counts| &mut counts.merges),
     key("graph_change").counted(|counts| &mut counts.changes),
     key("node_write"),
+    key("taxii_added"),
+    key("taxii_dates"),
+    column("taxii_state"),
+    column("hand_in"),
+    column("collection"),
     TenantTable {
         name: "write_turn",
         owned: Owned::Id,

@@ -62,12 +62,7 @@ impl Store {
         for batch in self.found_rows(batches, &bound).await? {
             self.sweep_feed_batch(job, &batch, now).await?;
         }
-        for query in [
-            "SELECT VALUE id FROM feed_support:[$ws, $feed]..=[$ws, $feed, '\u{10ffff}']",
-            "SELECT VALUE id FROM feed_waiting:[$ws, $feed]..=[$ws, $feed, '\u{10ffff}']",
-        ] {
-            self.sweep_rows(job, (query, &bound), None).await?;
-        }
+        self.sweep_received(job, feed).await?;
         let supports = "SELECT VALUE id FROM stix_support WHERE ws = $ws AND feeds = [$feed]";
         let count: Count = Some(|counts| &mut counts.supporting_objects);
         self.sweep_rows(job, (supports, &bound), count).await?;
@@ -88,8 +83,13 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain("erasing a feed failed"))
     }
 
-    /// Removes a user with the keys, sessions, staged texts and texts of the audit log that are the user's.
-    pub async fn sweep_user(&self, job: &ErasureJob, user: Uuid) -> Result<(), DomainError> {
+    /// Removes a user with the keys, sessions, staged texts, uploads and texts of the audit log that are the user's.
+    pub async fn sweep_user(
+        &self,
+        job: &ErasureJob,
+        user: Uuid,
+        now: DateTime<Utc>,
+    ) -> Result<(), DomainError> {
         let ws = job.ws;
         let bound = [("ws", ws.into_value()), ("user", user.into_value())];
         self.unsaved
@@ -107,6 +107,12 @@ impl Store {
             self.remove_counted(job, vec![batch], Some(|counts| &mut counts.staging_batches))
                 .await?;
         }
+        let uploads = "SELECT VALUE id FROM feed_batch WHERE ws = $ws AND user = $user AND feed = NONE";
+        for batch in self.found_rows(uploads, &bound).await? {
+            self.sweep_feed_batch(job, &batch, now).await?;
+        }
+        let handed_in = "SELECT VALUE id FROM hand_in WHERE ws = $ws AND user = $user";
+        self.sweep_rows(job, (handed_in, &bound), None).await?;
         let sessions = "SELECT VALUE id FROM recall_session WHERE ws = $ws AND user = $user";
         let keys = "SELECT VALUE id FROM api_key WHERE ws = $ws AND owner = $user";
         let count: Count = Some(|counts| &mut counts.sessions);
@@ -146,6 +152,18 @@ impl Store {
         Ok(())
     }
 
+    /// What a feed, or an upload without one, keeps until something that needs it is committed.
+    async fn sweep_received(&self, job: &ErasureJob, from: Uuid) -> Result<(), DomainError> {
+        let bound = [("ws", job.ws.into_value()), ("from", from.into_value())];
+        for query in [
+            "SELECT VALUE id FROM feed_support:[$ws, $from]..=[$ws, $from, '\u{10ffff}']",
+            "SELECT VALUE id FROM feed_waiting:[$ws, $from]..=[$ws, $from, '\u{10ffff}']",
+        ] {
+            self.sweep_rows(job, (query, &bound), None).await?;
+        }
+        Ok(())
+    }
+
     async fn sweep_feed_batch(
         &self,
         job: &ErasureJob,
@@ -181,6 +199,7 @@ impl Store {
             .await
             .map_err(|error: StoreError| error.into_domain("erasing items of a feed failed"))?;
         }
+        self.sweep_received(job, key(batch)?).await?;
         let pulse = record("feed_pulse", key(batch)?);
         self.remove_rows_of(vec![pulse], None).await?;
         self.remove_counted(job, vec![batch.clone()], Some(|counts| &mut counts.feed_batches))

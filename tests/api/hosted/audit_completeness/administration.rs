@@ -58,6 +58,7 @@ pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
     .await;
     log.step(route, viewer.delete(&path).await, 403, &[]).await;
 
+    collections(log, viewer).await;
     let (route, path) = ("PATCH /api/admin/workspace", "/api/admin/workspace");
     let change = json!({"red_export_grant": false});
     log.step(
@@ -132,4 +133,30 @@ pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
     log.step(route, admin.get(path).await, 200, &[("audit.export", "success")])
         .await;
     log.step(route, viewer.get(path).await, 403, &[]).await;
+}
+
+async fn collections(log: &mut Log<'_>, viewer: &Client) {
+    let admin = &log.app.admin;
+    let (route, path) = ("POST /api/admin/collections", "/api/admin/collections");
+    let body = json!({"title": "audited", "alias": "audited"});
+    let defined = [("admin.collection_define", "success")];
+    let made = log
+        .step(route, admin.post(path, &body).await, 201, &defined)
+        .await;
+    log.step(route, admin.post(path, &body).await, 409, &[]).await;
+    log.step(route, viewer.post(path, &body).await, 403, &[]).await;
+    let path = format!("{path}/{}", text(&made["collection"], "id"));
+    let (route, change) = ("PATCH /api/admin/collections/{id}", json!({"title": "changed"}));
+    let changed = [("admin.collection_change", "success")];
+    log.step(route, admin.patch(&path, &change).await, 200, &changed)
+        .await;
+    log.step(route, admin.patch(&path, &json!({})).await, 400, &[])
+        .await;
+    log.step(route, viewer.patch(&path, &change).await, 403, &[])
+        .await;
+    let route = "DELETE /api/admin/collections/{id}";
+    let deleted = [("admin.collection_delete", "success")];
+    log.step(route, viewer.delete(&path).await, 403, &[]).await;
+    log.step(route, admin.delete(&path).await, 204, &deleted).await;
+    log.step(route, admin.delete(&path).await, 404, &[]).await;
 }

@@ -18,7 +18,7 @@ use crate::helpers::{Answer, TestApp, run, settings};
 use crate::stix::text;
 
 /// Routes that read and are no search: they leave nothing in the log.
-const SILENT: [&str; 25] = [
+const SILENT: [&str; 27] = [
     "GET /health",
     "GET /api/health",
     "GET /openapi.json",
@@ -36,6 +36,8 @@ const SILENT: [&str; 25] = [
     "GET /api/threat-intel/batches/{id}/items/{item}",
     "GET /api/admin/users",
     "GET /api/admin/api-keys",
+    "GET /api/admin/collections",
+    "GET /api/admin/collections/{id}",
     "GET /api/admin/workspace",
     "GET /api/admin/workspaces",
     "GET /api/admin/erasures/{id}",
