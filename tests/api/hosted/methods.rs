@@ -19,7 +19,7 @@ fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
             (
                 Method::POST,
                 format!("/api/admin/workspaces/{id}"),
-                "GET, HEAD, PATCH",
+                "GET, HEAD, PATCH, DELETE",
             ),
             (Method::POST, "/api/auth/oauth/corp/callback".into(), "GET, HEAD"),
             (Method::DELETE, "/api/admin/users".into(), "GET, HEAD, POST"),
