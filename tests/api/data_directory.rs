@@ -261,7 +261,14 @@ fn changed_bytes_are_answered_with_an_error() {
         service.stop();
         let changed = damage_tables(dir.path(), &words[3000]);
         assert!(changed > 0, "no table has the value");
-        let service = Service::start(hosted(dir.path()));
+        let service = match Service::try_start(hosted(dir.path())) {
+            Ok(service) => service,
+            // The value can lie in one block with what a start reads.
+            Err(said) => {
+                assert!(said.contains("checksum verification failed"), "{said}");
+                return;
+            }
+        };
         let client = service.admin().await;
         let mut refused = 0;
         for ((path, part), original) in reads.iter().zip(&originals) {

@@ -92,15 +92,20 @@ pub struct Service {
 impl Service {
     /// Starts the command and waits until it reports its address.
     pub fn start(command: Command) -> Self {
+        Self::try_start(command).unwrap_or_else(|said| panic!("the service did not start:\n{said}"))
+    }
+
+    /// The same; fails with what the command said if it doesn't start.
+    pub fn try_start(command: Command) -> Result<Self, String> {
         Self::start_read(command, true)
     }
 
     /// The same with a reader of the log that stalls as soon as the service has started.
     pub fn start_unread(command: Command) -> Self {
-        Self::start_read(command, false)
+        Self::start_read(command, false).unwrap_or_else(|said| panic!("the service did not start:\n{said}"))
     }
 
-    fn start_read(mut command: Command, to_the_end: bool) -> Self {
+    fn start_read(mut command: Command, to_the_end: bool) -> Result<Self, String> {
         let (reader, writer) = std::io::pipe().unwrap();
         if !to_the_end {
             command.stdout(writer.try_clone().unwrap());
@@ -128,18 +133,18 @@ impl Service {
                 .and_then(|rest| rest.split_once(", metrics on "))
             {
                 let (base, admin_base) = (api.to_owned(), metrics.trim_end_matches("/metrics").to_owned());
-                return Self {
+                return Ok(Self {
                     child,
                     _log: log,
                     base,
                     admin_base,
-                };
+                });
             }
             said.push(line);
         }
         child.kill().ok();
         child.wait().ok();
-        panic!("the service did not start:\n{}", said.join("\n"));
+        Err(said.join("\n"))
     }
 
     /// A client without credentials.
