@@ -155,6 +155,19 @@ impl Store {
         })
     }
 
+    /// The first date that the writes after this number gave.
+    pub async fn first_date_after(&self, ws: Uuid, rev: u64) -> Result<Option<i64>, DomainError> {
+        let range = up_to_limit("taxii_dates:[$ws, $from]..[$ws, $end]");
+        let statement = self.db.query(format!("SELECT VALUE first FROM {range} LIMIT 1"));
+        let from = i64::try_from(rev).unwrap_or(i64::MAX).saturating_add(1);
+        let statement = statement
+            .bind(("ws", ws))
+            .bind(("from", from))
+            .bind(("end", i64::MAX));
+        let mut response = statement.await.map_err(failed(READ))?;
+        response.take(0).map_err(failed(READ))
+    }
+
     /// Reads what was added with these markings after a date, up to another.
     pub fn addition_reader(
         &self,

@@ -134,13 +134,23 @@ impl ReadObjects {
         if !is_kept && !is_empty && core.keeping_lists.lock().insert(ws) {
             tokio::spawn(Arc::clone(core).keep_list(ws, leaving));
         }
-        state.end.ok_or(DomainError::Busy {
+        let end = state.end.ok_or(DomainError::Busy {
             actor: "the list of additions",
-        })
+        })?;
+        core.shown_end(ws, end).await
     }
 }
 
 impl GraphCore {
+    /// The end of the list as far as the search index knows of the writes: what an object refers to is found there, and one
+    /// whose target is not found yet would be left out for ever.
+    async fn shown_end(&self, ws: Uuid, end: i64) -> Result<i64, DomainError> {
+        self.graph.index_of(ws).await?;
+        let shown = self.graph.state(ws).wait_until_visible().await?;
+        let next = self.graph.store.first_date_after(ws, shown).await?;
+        Ok(next.map_or(end, |first| end.min(first.saturating_sub(1))))
+    }
+
     /// Brings the list of additions of a workspace up to date: what is older than the list, and what could not leave before
     /// and can now. One task at a time for each workspace; what is interrupted, the next request begins again.
     async fn keep_list(self: Arc<Self>, ws: Uuid, leaving: LeavingRows) {
