@@ -78,7 +78,7 @@ pub struct RemovedCounts {
     #[serde(default)]
     #[schema(example = 0)]
     pub feeds: u64,
-    /// Batches of threat feeds.
+    /// Batches of threat feeds, of a workspace that is erased.
     #[serde(default)]
     #[schema(example = 0)]
     pub feed_batches: u64,

@@ -181,7 +181,11 @@ fn counts(plan: &Plan, highest: Tlp) -> RemovedCounts {
         staging_batches: plan.staging.batches,
         feed_items: 0,
         merges: plan.merges_seen,
-        sessions: plan.sessions.len() as u64,
+        sessions: plan
+            .sessions
+            .iter()
+            .filter(|session| session.max_tlp <= highest)
+            .count() as u64,
         changes: plan.changes.count,
         ..RemovedCounts::default()
     }

@@ -65,6 +65,7 @@ struct FoundPair {
 pub(super) struct SessionRow {
     id: RecordId,
     node_ids: Vec<Uuid>,
+    pub(super) max_tlp: i64,
 }
 
 /// Rows with the rank of their marking.
@@ -272,7 +273,7 @@ impl Store {
         ws: Uuid,
         nodes: &HashSet<Uuid>,
     ) -> Result<Vec<SessionRow>, DomainError> {
-        let query = "SELECT id, node_ids FROM recall_session WHERE ws = $ws";
+        let query = "SELECT id, node_ids, max_tlp FROM recall_session WHERE ws = $ws";
         let mut sessions: Vec<SessionRow> = self.found(ws, query, &[]).await?;
         sessions.retain_mut(|session| {
             let before = session.node_ids.len();

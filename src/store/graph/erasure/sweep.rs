@@ -1,8 +1,6 @@
 //! What goes with a feed, a user or a workspace: rows that are no nodes, in transactions of some hundred rows each. A sweep that
 //! a crash interrupted is done again from its beginning, and finds what is left.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, RecordIdKey, SurrealValue, Value};
 use uuid::Uuid;
@@ -23,7 +21,7 @@ const CHUNK: usize = 500;
 /// Rows looked up at a time.
 const FOUND: usize = 10_000;
 
-type Count = Option<fn(&mut RemovedCounts) -> &mut u64>;
+pub(super) type Count = Option<fn(&mut RemovedCounts) -> &mut u64>;
 
 impl Store {
     /// Removes the rows of a workspace but its own; returns how many there were.
@@ -63,9 +61,11 @@ impl Store {
             self.sweep_feed_batch(job, &batch, now).await?;
         }
         self.sweep_received(job, feed).await?;
-        let supports = "SELECT VALUE id FROM stix_support WHERE ws = $ws AND feeds = [$feed]";
+        let supports =
+            "SELECT VALUE id FROM stix_support WHERE ws = $ws AND feeds = [$feed] AND tlp_rank <= $highest";
+        let seen = [bound.as_slice(), &[seen_by(job)]].concat();
         let count: Count = Some(|counts| &mut counts.supporting_objects);
-        self.sweep_rows(job, (supports, &bound), count).await?;
+        self.sweep_rows(job, (supports, &seen), count).await?;
         self.sweep_waiting(job, feed).await?;
         let (ws, counts) = (job.ws, feeds(1));
         with_retry(|| async {
@@ -95,7 +95,10 @@ impl Store {
         self.unsaved
             .lock()
             .retain(|(of, record)| *of != ws || record.user != user);
+        let seen = [bound.as_slice(), &[seen_by(job)]].concat();
         let batches = "SELECT VALUE id FROM staging_batch WHERE ws = $ws AND user = $user";
+        let of_seen = format!("{batches} AND tlp_rank <= $highest");
+        let shown = self.found_rows(&of_seen, &seen).await?;
         for batch in self.found_rows(batches, &bound).await? {
             let of_batch = [("ws", ws.into_value()), ("batch", key(&batch)?.into_value())];
             for query in [
@@ -104,8 +107,10 @@ impl Store {
             ] {
                 self.sweep_rows(job, (query, &of_batch), None).await?;
             }
-            self.remove_counted(job, vec![batch], Some(|counts| &mut counts.staging_batches))
-                .await?;
+            // What is hidden from the administrator goes, too, and shows in no count.
+            let count: Count = Some(|counts| &mut counts.staging_batches);
+            let count = count.filter(|_| shown.contains(&batch));
+            self.remove_counted(job, vec![batch], count).await?;
         }
         let uploads = "SELECT VALUE id FROM feed_batch WHERE ws = $ws AND user = $user AND feed = NONE";
         for batch in self.found_rows(uploads, &bound).await? {
@@ -115,8 +120,10 @@ impl Store {
         self.sweep_rows(job, (handed_in, &bound), None).await?;
         let sessions = "SELECT VALUE id FROM recall_session WHERE ws = $ws AND user = $user";
         let keys = "SELECT VALUE id FROM api_key WHERE ws = $ws AND owner = $user";
+        let of_seen = format!("{sessions} AND max_tlp <= $highest");
         let count: Count = Some(|counts| &mut counts.sessions);
-        self.sweep_rows(job, (sessions, &bound), count).await?;
+        self.sweep_rows(job, (&of_seen, &seen), count).await?;
+        self.sweep_rows(job, (sessions, &bound), None).await?;
         let count: Count = Some(|counts| &mut counts.api_keys);
         self.sweep_rows(job, (keys, &bound), count).await?;
         self.sweep_texts_of_user(job, user).await?;
@@ -202,8 +209,8 @@ impl Store {
         self.sweep_received(job, key(batch)?).await?;
         let pulse = record("feed_pulse", key(batch)?);
         self.remove_rows_of(vec![pulse], None).await?;
-        self.remove_counted(job, vec![batch.clone()], Some(|counts| &mut counts.feed_batches))
-            .await
+        // Whether somebody may see a batch depends on its items, so it is not counted.
+        self.remove_rows_of(vec![batch.clone()], None).await
     }
 
     /// Relationships of a feed that wait for an end.
@@ -233,33 +240,30 @@ impl Store {
         (query, bound): (&str, &[(&'static str, Value)]),
         count: Count,
     ) -> Result<u64, DomainError> {
-        let (mut swept, mut before) = (0, HashSet::new());
+        let (mut swept, mut before) = (0, Vec::new());
         loop {
             let rows = self.found_rows(query, bound).await?;
-            let found: HashSet<String> = rows.iter().map(|row| format!("{row:?}")).collect();
             if rows.is_empty() {
                 return Ok(swept);
             }
-            if found == before {
+            if rows == before {
                 return Err(corrupt("rows that are to be erased can't be removed"));
             }
-            before = found;
             swept += rows.len() as u64;
-            for part in rows.chunks(CHUNK) {
-                self.remove_counted(job, part.to_vec(), count).await?;
-            }
+            self.remove_in_parts(job, &rows, count).await?;
+            before = rows;
         }
     }
 
-    /// Removes rows, and counts them in the receipt.
+    /// Removes rows, and counts them in the receipt if they have a place there.
     pub(super) async fn remove_in_parts(
         &self,
         job: &ErasureJob,
         rows: &[RecordId],
-        count: fn(&mut RemovedCounts) -> &mut u64,
+        count: Count,
     ) -> Result<(), DomainError> {
         for part in rows.chunks(CHUNK) {
-            self.remove_counted(job, part.to_vec(), Some(count)).await?;
+            self.remove_counted(job, part.to_vec(), count).await?;
         }
         Ok(())
     }
@@ -312,6 +316,11 @@ impl Store {
         let mut response = statement.await.map_err(failed(READ))?;
         response.take(0).map_err(failed(READ))
     }
+}
+
+/// The highest marking that the administrator may see, as statements name it.
+fn seen_by(job: &ErasureJob) -> (&'static str, Value) {
+    ("highest", i64::from(job.highest.rank()).into_value())
 }
 
 /// The statement that finds rows of a workspace in a table.

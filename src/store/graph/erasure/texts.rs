@@ -20,6 +20,7 @@ const PAGE: usize = 1000;
 struct Asked {
     id: RecordId,
     query: String,
+    max_tlp: i64,
 }
 
 /// What texts are about that go.
@@ -101,12 +102,12 @@ impl Store {
                 break;
             }
         }
-        self.remove_in_parts(job, &texts, |counts| &mut counts.audit_texts)
+        self.remove_in_parts(job, &texts, Some(|counts| &mut counts.audit_texts))
             .await
     }
 
     async fn forget_sessions(&self, job: &ErasureJob, names: &ErasedNames) -> Result<(), DomainError> {
-        let query = "SELECT id, query FROM recall_session WHERE ws = $ws";
+        let query = "SELECT id, query, max_tlp FROM recall_session WHERE ws = $ws";
         let mut response = self
             .db
             .query(query)
@@ -115,9 +116,13 @@ impl Store {
             .map_err(failed(READ))?;
         let asked: Vec<Asked> = response.take(0).map_err(failed(READ))?;
         let asked = asked.into_iter().filter(|session| names.are_in(&session.query));
-        let sessions: Vec<RecordId> = asked.map(|session| session.id).collect();
-        self.remove_in_parts(job, &sessions, |counts| &mut counts.sessions)
+        let highest = i64::from(job.highest.rank());
+        let (seen, hidden): (Vec<_>, Vec<_>) = asked.partition(|session| session.max_tlp <= highest);
+        let ids =
+            |sessions: Vec<Asked>| -> Vec<RecordId> { sessions.into_iter().map(|one| one.id).collect() };
+        self.remove_in_parts(job, &ids(seen), Some(|counts| &mut counts.sessions))
             .await?;
+        self.remove_in_parts(job, &ids(hidden), None).await?;
         self.unsaved
             .lock()
             .retain(|(of, record)| *of != job.ws || !names.are_in(&record.session.query));
