@@ -7,7 +7,6 @@ use regex::bytes::Regex;
 use serde_json::{Value, json};
 use test_support::{eventually, extent};
 
-use super::feeds::BATCHES;
 use super::merges::{merge, node_of};
 use crate::helpers::{ADMIN, Client, TestApp, run};
 use crate::process::{Service, hosted, started_once};
@@ -463,42 +462,5 @@ fn a_process_killed_in_the_middle_leaves_an_erasure_that_the_next_one_ends() {
             );
             service.stop();
         }
-    });
-}
-
-#[test]
-fn items_of_threat_feeds_go_with_their_object_and_come_again_if_it_is_sent_again() {
-    run(async {
-        let app = TestApp::shared().await;
-        let admin = &app.admin;
-        let (tool, other) = (object("tool", "Staged Wader"), object("malware", "Other Wader"));
-        let link = relationship(&other, "uses", &tool);
-        let left = object("tool", "Left Wader");
-        let bundle = json!({"input_kind": "stix_bundle", "bundle": [tool.clone(), other, link, left]});
-        let upload = admin.post(BATCHES, &bundle).await.expect(201).await;
-        let batch = format!("{BATCHES}/{}", text(&upload["batch"], "id"));
-        let items = upload["items"].as_array().unwrap().iter();
-        for item in items.filter(|item| item["name"] != "Left Wader") {
-            let path = format!("{batch}/items/{}", text(item, "id"));
-            let accepted = json!({"status": "accepted"});
-            admin.post(&path, &accepted).await.expect(200).await;
-        }
-        let commit = format!("{batch}/commit");
-        admin.post(&commit, &json!({})).await.expect(200).await;
-        let receipt = admin
-            .erase(json!({"node_ids": [node_of(admin, &tool).await]}))
-            .await;
-        // The object, and the relationship to it.
-        assert_eq!(receipt["removed"]["feed_items"], 2, "{receipt}");
-        let now = admin.get(&batch).await.expect(200).await;
-        let counts = ["item_count", "pending", "committed"].map(|key| now["batch"][key].as_u64());
-        assert_eq!(counts, [Some(2), Some(1), Some(1)], "{now}");
-        admin.post(&commit, &json!({})).await.expect(200).await;
-        admin.ingest(json!([tool.clone()])).await;
-        assert_eq!(
-            admin.search("Staged Wader").await["results"][0]["name"],
-            "Staged Wader"
-        );
-        app.stop().await;
     });
 }
