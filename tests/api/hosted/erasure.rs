@@ -5,11 +5,10 @@ use std::path::Path;
 
 use regex::bytes::Regex;
 use serde_json::{Value, json};
-use test_support::{eventually, extent};
+use test_support::eventually;
 
 use super::merges::{merge, node_of};
 use crate::helpers::{ADMIN, Client, TestApp, run};
-use crate::process::{Service, hosted, started_once};
 use crate::stix::{object, relationship, text, with};
 
 const ERASURES: &str = "/api/admin/erasures";
@@ -22,7 +21,7 @@ impl Client {
         self.erased(text(&begun["erasure"], "id")).await
     }
 
-    pub(super) async fn erased(&self, id: &str) -> Value {
+    pub async fn erased(&self, id: &str) -> Value {
         let path = format!("{ERASURES}/{id}");
         eventually(|| async {
             let receipt = self.get(&path).await.expect(200).await["erasure"].clone();
@@ -36,7 +35,7 @@ impl Client {
 }
 
 /// Which of these words some file below the directory holds, whatever the case of its letters.
-pub(super) fn held(dir: &Path, words: &[&str]) -> Vec<String> {
+pub fn held(dir: &Path, words: &[&str]) -> Vec<String> {
     let wanted = words
         .iter()
         .map(|word| Regex::new(&format!("(?i-u){word}")).unwrap());
@@ -142,7 +141,7 @@ async fn answered(app: &TestApp) -> Vec<String> {
 }
 
 /// Those of these words that some answer has.
-pub(super) async fn words_in(app: &TestApp, words: &[&str]) -> Vec<String> {
+pub async fn words_in(app: &TestApp, words: &[&str]) -> Vec<String> {
     let admin = &app.admin;
     let mut found = Vec::new();
     for path in [
@@ -415,52 +414,5 @@ fn writes_go_on_while_erasures_run() {
             "{names:?}"
         );
         app.stop().await;
-    });
-}
-
-#[test]
-fn a_process_killed_in_the_middle_leaves_an_erasure_that_the_next_one_ends() {
-    run(async {
-        // Each takes some five seconds; in the middle is where most can go wrong.
-        let pauses = [40, 0, 5, 150];
-        for pause in &pauses[..extent(1, pauses.len())] {
-            let pause = *pause;
-            let dir = started_once();
-            let service = Service::start(hosted(dir.path()));
-            let admin = service.admin().await;
-            let victims: Vec<Value> = (0..150)
-                .map(|n| object("tool", &format!("Victim {STIX} {n}")))
-                .collect();
-            admin.ingest(json!(victims)).await;
-            let found = admin.get("/api/graph?limit=200").await.expect(200).await;
-            let ids: Vec<Value> = found["nodes"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|node| node["id"].clone())
-                .collect();
-            assert_eq!(ids.len(), 150);
-            let begun = admin
-                .post(ERASURES, &json!({"node_ids": ids}))
-                .await
-                .expect(202)
-                .await;
-            tokio::time::sleep(std::time::Duration::from_millis(pause)).await;
-            service.kill();
-            let service = Service::start(hosted(dir.path()));
-            let admin = service.admin().await;
-            let receipt = admin.erased(text(&begun["erasure"], "id")).await;
-            assert_eq!(receipt["removed"]["nodes"], 150, "after {pause} ms: {receipt}");
-            assert_eq!(
-                admin.get("/api/graph").await.expect(200).await["nodes"],
-                json!([])
-            );
-            assert_eq!(
-                held(dir.path(), &[STIX]),
-                Vec::<String>::new(),
-                "after {pause} ms"
-            );
-            service.stop();
-        }
     });
 }

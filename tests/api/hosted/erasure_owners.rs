@@ -21,7 +21,7 @@ const NODE: &str = "wobnjfiz";
 const WORDS: [&str; 5] = [PERSON, ASKED, FEED, TENANT, NODE];
 
 impl Client {
-    async fn delete_with(&self, path: &str, body: &Value) -> Answer {
+    pub async fn delete_with(&self, path: &str, body: &Value) -> Answer {
         Answer(
             self.request(Method::DELETE, path)
                 .json(body)

@@ -24,7 +24,7 @@ pub async fn merge(client: &Client, node: &str, into: &str) -> Value {
     client.post(&path, &body).await.expect(200).await
 }
 
-async fn unmerge(client: &Client, node: &str) -> Value {
+pub async fn unmerge(client: &Client, node: &str) -> Value {
     let path = format!("/api/nodes/{node}/unmerge");
     client.post(&path, &json!({})).await.expect(200).await
 }

@@ -1,5 +1,6 @@
 //! The service with an external database: a real SurrealDB server behind a proxy that fails on demand.
 
+mod erasure;
 mod feeds;
 mod outages;
 mod pilot;
