@@ -124,6 +124,7 @@ install_judges() {
     make_venv taxii "medallion==3.0.0" "Flask==3.1.3" "Flask-HTTPAuth==4.8.1" "Werkzeug==3.1.9" "Jinja2==3.1.6" \
         "MarkupSafe==3.0.4" "blinker==1.9.0" "click==8.5.1" "itsdangerous==2.2.0" "pytz==2026.6" "six==1.17.0"
     make_venv taxii-clients "taxii2-client==2.3.0" "cytaxii2==1.0.1" "requests==2.34.2" "pytz==2026.6" "six==1.17.0"
+    make_venv mcp "mcp==2.3.0"
     make_venv conformance "stix2-validator==3.3.2" "stix2==3.0.2"
     make_venv lookup "pymispwarninglists==1.7.0"
     (cd web/vendor/build && npm ci && npm run check)
@@ -198,6 +199,11 @@ check_openapi() {
 # The TAXII server with clients of others; takes files with more objects.
 check_taxii_server() {
     target/taxii-clients-venv/bin/python .ci/taxii_clients.py "$binary" --objects "$@"
+}
+
+# Both services with the client of the Model Context Protocol: `check_agents [--calls N] [--many N]`.
+check_agents() {
+    target/mcp-venv/bin/python .ci/agents/clients.py "$binary" "$@"
 }
 
 check_feeds() {

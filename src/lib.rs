@@ -17,7 +17,7 @@
 //! - [`local`]: the local memory without HTTP, usable as a library: its actors behind [`MemoryManager`].
 //! - [`mail`]: sends e-mail over SMTP.
 //! - [`taxii`]: reads the objects of a TAXII 2.1 collection, page by page.
-//! - [`http`]: the APIs; thin handlers.
+//! - [`http`]: the APIs; thin handlers. Beside it `mcp`, the same for agents (Model Context Protocol).
 //! - [`auth`]: passwords, tokens, API keys.
 //! - [`config`]: settings and their validation.
 //! - [`capacity`]: concurrency limits, and how they are shared among workspaces.
@@ -42,6 +42,7 @@ pub mod lifecycle;
 pub mod llm;
 pub mod local;
 pub mod mail;
+mod mcp;
 pub mod outbound;
 pub mod search;
 pub mod store;

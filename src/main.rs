@@ -7,8 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use secrecy::SecretString;
 use threat_memory::app::hosted::Application;
 use threat_memory::app::local::LocalApplication;
+use threat_memory::app::stdio::{self, Directory, Place};
 use threat_memory::app::{StartError, local_address};
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
@@ -82,6 +84,18 @@ enum Command {
         #[arg(long)]
         accept_loss: bool,
     },
+    /// Serve a memory to an agent on standard input and output (Model Context Protocol).
+    Mcp {
+        /// A TOML file with the settings of the local memory; see config/local.toml for all of them.
+        #[arg(long, value_name = "FILE", conflicts_with = "url")]
+        config: Option<PathBuf>,
+        /// Directory of the local memory [default: data/local]. Where a service has it open, that service answers.
+        #[arg(long, value_name = "DIR", conflicts_with = "url")]
+        data_dir: Option<PathBuf>,
+        /// A service elsewhere, local or hosted, such as https://memory.example.com.
+        #[arg(long, value_name = "URL")]
+        url: Option<String>,
+    },
 }
 
 fn main() -> ExitCode {
@@ -141,6 +155,42 @@ fn main() -> ExitCode {
                 Err(error) => refuse(&error),
             }
         }
+        Command::Mcp {
+            config,
+            data_dir,
+            url,
+        } => match place_of(config, data_dir, url) {
+            Ok(place) => system.block_on(run_mcp(place)),
+            Err(error) => refuse(&error),
+        },
+    }
+}
+
+/// Where the memory of an agent is.
+fn place_of(
+    config: Option<PathBuf>,
+    data_dir: Option<PathBuf>,
+    url: Option<String>,
+) -> Result<Place, ConfigError> {
+    match url {
+        Some(url) => Ok(Place::Url(url)),
+        None => Ok(Place::Directory(Box::new(Directory::read(config, data_dir)?))),
+    }
+}
+
+/// The key for the service that answers an agent.
+fn agent_key() -> Option<SecretString> {
+    let names = ["THREAT_MEMORY_API_KEY", "LOCAL_WEB_API_KEY"];
+    let key = names
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|key| !key.is_empty()));
+    key.map(SecretString::from)
+}
+
+async fn run_mcp(place: Place) -> ExitCode {
+    match stdio::serve(place, agent_key()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error),
     }
 }
 

@@ -5,6 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix_service::ServiceFactory;
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::middleware::{Compress, Condition, from_fn};
 use actix_web::{App, web};
 use metrics_exporter_prometheus::PrometheusHandle;
@@ -30,6 +33,7 @@ use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::error::ErrorKind;
+use crate::http::mcp::InProcessApi;
 use crate::http::{AppState, compression, cors, equalize_refusal_time, hosted, observe};
 use crate::lifecycle::{self, drain, keep, load_or_create_secret, requirements, wait_until_closed};
 use crate::mail::Mailer;
@@ -327,6 +331,24 @@ async fn open_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
     lifecycle::open_store(database, &url, &settings.storage, owner, || secret(settings)).await
 }
 
+/// The API without a listener, for the tools of MCP.
+fn in_process(
+    state: web::Data<AppState>,
+) -> App<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    App::new()
+        .app_data(state)
+        .wrap(from_fn(equalize_refusal_time))
+        .configure(hosted::configure)
+}
+
 /// Binds both listeners and starts serving.
 async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listeners, StartError> {
     let settings = &state.settings.server;
@@ -342,8 +364,10 @@ async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listener
         refusal: hosted::refusal,
     };
     let app = move || {
+        let inner = data.clone();
         App::new()
             .app_data(data.clone())
+            .data_factory(move || InProcessApi::start(in_process(inner.clone())))
             // The last one is the first to see a request.
             .wrap(from_fn(compression::mark_uncompressed))
             .wrap(Compress::default())

@@ -13,8 +13,9 @@ use super::listener::Listener;
 use super::{AdminListener, Listeners, StartError, serve, tidy_metrics};
 use crate::config::local::{EVERYWHERE, Editor, LocalSettings, WebSettings};
 use crate::http::local::{self, LocalState};
+use crate::http::mcp::InProcessApi;
 use crate::http::{compression, observe};
-use crate::local::{LocalCore, MemoryManager, Peer};
+use crate::local::{LocalCore, MemoryManager, Peer, PublishedAddress};
 use crate::telemetry;
 
 /// The local service with its HTTP API.
@@ -23,6 +24,8 @@ pub struct LocalApplication {
     listening: Listeners,
     metrics: JoinHandle<()>,
     drain: Duration,
+    /// Where other programs of this user find the service; a memory in an external database may have it elsewhere.
+    _published: Option<PublishedAddress>,
 }
 
 impl LocalApplication {
@@ -34,15 +37,22 @@ impl LocalApplication {
         // Installed before the actors, which register their metrics when they start.
         let recorder = telemetry::init_metrics().map_err(StartError::Setup)?;
         let web = settings.web.clone();
+        let dir = settings.data_dir();
         let core = LocalCore::start(settings, editor).await?;
         let metrics = tokio::spawn(tidy_metrics(recorder.clone()));
         let state = LocalState::new(MemoryManager::from_core(&core), &web.api_key);
         let listening = listen(&state, &web, recorder).await?;
+        let published = dir.map(|dir| PublishedAddress::publish(&dir, listening.address));
+        let published = published.and_then(|published| {
+            let told = |error: &_| tracing::warn!(%error, "the address is not told to other programs");
+            published.inspect_err(told).ok()
+        });
         Ok(Self {
             core,
             listening,
             metrics,
             drain: Duration::from_secs(web.drain_seconds),
+            _published: published,
         })
     }
 
@@ -101,8 +111,13 @@ async fn listen(
         refusal: local::refusal,
     };
     let app = move || {
+        let inner = data.clone();
         App::new()
             .app_data(data.clone())
+            .data_factory(move || {
+                let app = App::new().app_data(inner.clone());
+                InProcessApi::start(app.configure(local::configure))
+            })
             // The last one is the first to see a request.
             .wrap(from_fn(compression::mark_uncompressed))
             .wrap(Compress::default())

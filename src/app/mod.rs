@@ -6,6 +6,7 @@ mod demo_data;
 pub mod hosted;
 mod listener;
 pub mod local;
+pub mod stdio;
 
 use std::future::{Future, poll_fn};
 use std::io;

@@ -8,6 +8,7 @@ mod document;
 pub mod host;
 pub mod hosted;
 pub mod local;
+pub mod mcp;
 pub mod metrics;
 mod middleware;
 use middleware::head_as_get;

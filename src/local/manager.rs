@@ -28,6 +28,7 @@
 //! surrealkv = { path = "../threat-memory/engine" }
 //! ```
 
+mod audit;
 mod corrections;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -42,7 +43,7 @@ use uuid::Uuid;
 use super::core::{LocalCore, WORKSPACE};
 use super::handles::LocalHandles;
 use super::host::Host;
-use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
+use crate::actors::audit_writer::Append;
 use crate::actors::extractor::{Synthesize, read_question};
 use crate::actors::note_store::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
@@ -53,7 +54,7 @@ use crate::actors::telemetry_tailer::TelemetryEntry;
 use crate::actors::write_semaphore::TakePermit;
 use crate::clock;
 use crate::config::local::{LocalFlags, LocalSettings};
-use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
+use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::lookup::{AskedValue, LookupOfEntities};
 use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
@@ -65,12 +66,9 @@ use crate::domain::memory::view::{
     Page,
 };
 use crate::llm::synthesis::SourceNote;
-use crate::store::AuditFilter;
 
 /// Caller address of direct library calls.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Maximum number of audit entries per call.
-const MAX_ENTRIES: u32 = 1000;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -438,30 +436,6 @@ impl MemoryManager {
     /// When the graph does not respond in time.
     pub async fn counts(&self) -> Result<MemoryCounts, MemoryError> {
         Ok(self.handles.notes.call(CountMemory).await?)
-    }
-
-    /// The newest entries of the audit log, at most 1000. The log is written while `governance.enabled` is true.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub async fn audit_entries(&self, limit: u32) -> Result<Vec<AuditEntry>, MemoryError> {
-        let filter = AuditFilter {
-            limit: limit.min(MAX_ENTRIES),
-            ..AuditFilter::default()
-        };
-        let message = ListEntries {
-            tenant: WORKSPACE,
-            filter,
-        };
-        Ok(self.handles.audit.call(message).await?)
-    }
-
-    /// Verifies the hash chain of the audit log.
-    ///
-    /// # Errors
-    /// When the store fails. A broken chain is a result, not an error.
-    pub async fn verify_audit(&self) -> Result<ChainReport, MemoryError> {
-        Ok(self.handles.audit.call(VerifyChain { tenant: WORKSPACE }).await?)
     }
 
     async fn look_up(

@@ -3,6 +3,7 @@
 //! Every front end of the memory (the HTTP API, the library) uses `MemoryManager` only; actor handles do not leave this
 //! module. Nothing here depends on HTTP.
 
+mod address;
 mod core;
 mod handles;
 mod host;
@@ -10,6 +11,7 @@ mod lease;
 mod manager;
 mod service;
 
+pub(crate) use self::address::{PublishedAddress, address_of};
 pub(crate) use self::core::LocalCore;
 pub use self::manager::{MemoryError, MemoryManager, SynthesisResult};
 pub use crate::actors::note_store::{

@@ -94,10 +94,10 @@ pub fn log_panics() {
 /// When the filter is malformed or the log directory can't be written.
 pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> Result<LogGuard, String> {
     let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
-    // The database logs routine maintenance at info, which would drown this program's lines.
+    // The database logs routine maintenance at info, and the protocol of agents every message, which would drown this program's lines.
     let directives = log_directives(&settings.filter);
     let quiet = format!(
-        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
+        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,rmcp=warn,tantivy=warn,actix_server=warn"
     );
     let (writer, guard) = non_blocking_writer(std::io::stderr());
     let mut guards = vec![guard];

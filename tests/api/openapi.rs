@@ -49,6 +49,9 @@ fn registered(folder: &str) -> BTreeSet<String> {
     paths
 }
 
+/// Its description is that of a protocol.
+const ELSEWHERE: &str = "/mcp";
+
 /// Every route is in the document and the reverse. A route's methods are those that it names when asked with another.
 /// HEAD is part of GET (RFC 9110 section 9.3.2).
 pub async fn covers_every_route(document: &Value, folder: &str, client: &Client) {
@@ -58,7 +61,7 @@ pub async fn covers_every_route(document: &Value, folder: &str, client: &Client)
         .collect();
     let mut served = BTreeSet::new();
     let placeholder = Regex::new(r"\{\w+\}").unwrap();
-    for path in registered(folder) {
+    for path in registered(folder).into_iter().filter(|path| path != ELSEWHERE) {
         let one = placeholder.replace_all(&path, uuid::Uuid::nil().to_string());
         let brew = Method::from_bytes(b"BREW").unwrap();
         let answer = client.request(brew, &one).send().await.unwrap();

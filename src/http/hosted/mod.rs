@@ -14,6 +14,7 @@ pub(super) mod guard;
 mod health;
 mod ingest;
 mod lookup;
+mod mcp;
 mod media_type;
 mod merges;
 mod nodes;
@@ -62,6 +63,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     openapi::configure(cfg);
     pilot::configure(cfg);
     taxii::configure(cfg);
+    mcp::configure(cfg);
     cfg.default_service(web::route().to(no_route::<HostedError>));
 }
 

@@ -37,12 +37,16 @@ const VIEWER: Viewer = Viewer {
     title: "threat-memory: HTTP API",
 };
 
-static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
+static DOCUMENT: LazyLock<Document> =
+    LazyLock::new(|| Document::new(description().to_string(), "application/json"));
+
+/// The document as it is served.
+pub(super) fn description() -> Value {
     // Serializing a document of plain values can't fail.
     let mut whole = serde_json::to_value(document()).unwrap_or_default();
     readable::simplify(&mut whole);
-    Document::new(whole.to_string(), "application/json")
-});
+    whole
+}
 
 /// The query parameters of each route. A provider may send the callback more than this program reads (RFC 6749 section
 /// 4.1.2).

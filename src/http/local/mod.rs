@@ -8,6 +8,7 @@ mod graph;
 mod guard;
 mod input;
 mod lookup;
+mod mcp;
 mod memory;
 mod openapi;
 mod pages;
@@ -82,6 +83,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     config::configure(cfg);
     openapi::configure(cfg);
     pages::configure(cfg);
+    mcp::configure(cfg);
     // Unknown paths are guarded too, so that callers without a key can't probe for routes.
     for path in ["/api", "/api/{rest:.*}"] {
         cfg.service(guarded_resource(path).route(web::route().to(no_route::<LocalError>)));

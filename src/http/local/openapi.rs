@@ -180,7 +180,7 @@ pub(super) static PARAMETERS: LazyLock<KnownParameters> =
 
 /// The document with the settings of this moment; `None` if it lacks a schema of a body or a parameter. Without a key
 /// neither scheme is needed.
-fn current(settings: &LocalSettings, with_key: bool) -> Option<Value> {
+pub(super) fn current(settings: &LocalSettings, with_key: bool) -> Option<Value> {
     let mut document = DOCUMENT.clone();
     for (schema, described) in bodies(settings) {
         apply_bounds(&mut document, schema, described)?;

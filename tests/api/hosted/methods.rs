@@ -35,6 +35,8 @@ fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
             (Method::POST, format!("/api/ingest/staging/{id}"), "PATCH"),
             (Method::POST, "/api/recall/search".into(), "GET, HEAD"),
             (Method::DELETE, "/api/audit/logs".into(), "GET, HEAD"),
+            (Method::GET, "/mcp".into(), "POST"),
+            (Method::DELETE, "/mcp".into(), "POST"),
         ] {
             for client in [&app.anonymous(), &app.admin] {
                 let answer = client.request(method.clone(), &path).send().await.unwrap();

@@ -13,6 +13,7 @@ mod guard;
 mod ingest;
 mod logs;
 mod lookup;
+mod mcp;
 pub mod model;
 mod openapi;
 mod questions;

@@ -116,6 +116,7 @@ fn every_route_leaves_what_the_list_says() {
         steps::ingest(&mut log, &viewer).await;
         steps::staging(&mut log, &viewer).await;
         steps::recall(&mut log, &key).await;
+        steps::agents(&mut log, &key).await;
         merges::merges(&mut log).await;
         corrections::corrections(&mut log).await;
         steps::threat_feeds(&mut log, &viewer).await;

@@ -1,6 +1,6 @@
 //! The requests, in the order of the API, and what each of them leaves in the log.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Log, SILENT};
 use crate::helpers::{ADMIN, Client, PASSWORD};
@@ -303,6 +303,23 @@ pub(super) async fn recall(log: &mut Log<'_>, key: &Client) {
     let unknown = format!("/api/evidence/{}", uuid::Uuid::new_v4());
     log.step("GET /api/evidence/{id}", admin.get(&unknown).await, 404, &[])
         .await;
+}
+
+pub(super) async fn agents(log: &mut Log<'_>, key: &Client) {
+    let route = "POST /mcp";
+    let call = |client: Client, tool: &'static str, arguments: Value| async move {
+        let params = json!({"name": tool, "arguments": arguments});
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        client.post("/mcp", &message).await
+    };
+    let admin = log.app.admin.clone();
+    let found = call(admin.clone(), "search", json!({"query": "Audited"})).await;
+    let both = [("recall.search", "success"), ("mcp.search", "success")];
+    log.step(route, found, 200, &both).await;
+    let refused = call(admin, "search", json!({"query": ""})).await;
+    log.step(route, refused, 200, &[("mcp.search", "failure")]).await;
+    let denied = call(key.clone(), "search", json!({"query": "Audited"})).await;
+    log.step(route, denied, 200, &[("mcp.search", "denied")]).await;
 }
 
 pub(super) async fn threat_feeds(log: &mut Log<'_>, viewer: &Client) {

@@ -53,7 +53,7 @@ fn normalize(value: Value, sent: &BTreeSet<String>) -> Value {
                 .into_iter()
                 .map(|(key, value)| {
                     let mut value = normalize(value, sent);
-                    if key == "next" || key == "next_cursor" {
+                    if key == "next" || key == "next_cursor" || key == "cursor" {
                         // A sealed position.
                         value = Value::from(value.is_null());
                     }

@@ -230,6 +230,7 @@ impl World {
             self.get(&format!("/api/recall/sessions/{recall}/export.stix"))
                 .await;
         }
+        self.ask_as_agent(&nodes).await;
         let mut reads = Vec::new();
         for (name, id) in nodes {
             let answer = self.client.get(&format!("/api/nodes/{id}")).await;
@@ -255,6 +256,57 @@ impl World {
         }
     }
 
+    /// Asks as an agent does, and reads what is found.
+    async fn ask_as_agent(&mut self, nodes: &BTreeSet<(String, String)>) {
+        for question in &QUESTIONS[..extent(1, QUESTIONS.len())] {
+            let arguments = json!({"query": question, "explain": true});
+            let found = self.call("search", question, arguments).await;
+            self.call("export", question, json!({"recall_id": found["recall_id"]}))
+                .await;
+        }
+        self.call("lookup", "values", json!({"values": VALUES})).await;
+        self.call("changes", "all", json!({"limit": 1000})).await;
+        let mut reads = Vec::new();
+        for (name, id) in nodes {
+            let answer = self
+                .client
+                .mcp("tools/call", json!({"name": "node", "arguments": {"id": id}}))
+                .await;
+            reads.push(told(&format!("agent's node {name}"), &answer, &self.sent));
+            let read = self
+                .client
+                .mcp(
+                    "resources/read",
+                    json!({"uri": format!("threat-memory://node/{id}")}),
+                )
+                .await;
+            let text = read["result"]["contents"][0]["text"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            reads.push(entry(
+                &format!("agent's resource {name}"),
+                200,
+                None,
+                &text,
+                &self.sent,
+            ));
+        }
+        reads.sort();
+        self.transcript.extend(reads);
+    }
+
+    /// Calls a tool and notes its answer; returns the structure.
+    async fn call(&mut self, tool: &'static str, about: &str, arguments: Value) -> Value {
+        let answer = self
+            .client
+            .mcp("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await;
+        let call = format!("agent's {tool} {about}");
+        self.transcript.push(told(&call, &answer, &self.sent));
+        answer["result"]["structuredContent"].clone()
+    }
+
     async fn get(&mut self, path: &str) -> Value {
         let answer = self.client.get(path).await;
         self.keep(false, &format!("GET {path}"), answer).await
@@ -271,4 +323,19 @@ impl World {
         }
         serde_json::from_str(&body).unwrap_or(Value::Null)
     }
+}
+
+/// What a tool tells: its structure, which its first text repeats, what it says in words, and its links in any order.
+fn told(call: &str, answer: &Value, sent: &BTreeSet<String>) -> String {
+    let result = &answer["result"];
+    let content = result["content"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    let is_link = |part: &&Value| part["type"] == "resource_link";
+    let mut links: Vec<&Value> = content.iter().filter(is_link).map(|link| &link["name"]).collect();
+    links.sort_by_key(|name| name.to_string());
+    let said: Vec<&Value> = content.iter().filter(|part| !is_link(part)).skip(1).collect();
+    let told = json!({"structure": result["structuredContent"], "links": links, "said": said, "isError": result["isError"]});
+    entry(call, 200, None, &told.to_string(), sent)
 }

@@ -1,0 +1,156 @@
+//! The protocol on standard input and output, for programs that start their tools as processes.
+//!
+//! Messages are passed on to `POST /mcp` of a service: one elsewhere, the one that has the data directory open, or one that
+//! this process starts for it. So the answers are the same in all three cases, and nobody has to stop anything.
+
+mod relay;
+mod remote;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rmcp::service::serve_server;
+use secrecy::SecretString;
+use tokio::sync::{mpsc, oneshot};
+
+use self::relay::Relay;
+use self::remote::Remote;
+use super::local::LocalApplication;
+use crate::config::ConfigError;
+use crate::config::local::{LocalFlags, LocalSettings};
+use crate::lifecycle::StartError;
+use crate::local::address_of;
+use crate::telemetry;
+
+/// Where the memory is.
+pub enum Place {
+    /// A service, local or hosted, by its URL.
+    Url(String),
+    /// The data directory of a local memory.
+    Directory(Box<Directory>),
+}
+
+/// A local memory that this process may have to open.
+pub struct Directory {
+    /// Where its settings are read from.
+    pub config: Option<PathBuf>,
+    pub flags: LocalFlags,
+    /// The settings as they were read.
+    pub settings: LocalSettings,
+}
+
+impl Directory {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    /// When they can't be read, or one is invalid.
+    pub fn read(config: Option<PathBuf>, data_dir: Option<PathBuf>) -> Result<Self, ConfigError> {
+        let flags = LocalFlags {
+            data_dir,
+            ..LocalFlags::default()
+        };
+        let (settings, _) = LocalSettings::load(config.as_deref(), &flags)?;
+        Ok(Self {
+            config,
+            flags,
+            settings,
+        })
+    }
+}
+
+/// A wish for the service that has the memory open now.
+type Wish = oneshot::Sender<Result<Arc<Remote>, String>>;
+
+/// Serves the protocol until standard input ends.
+///
+/// # Errors
+/// In words, when the memory can't be opened or reached.
+pub async fn serve(place: Place, key: Option<SecretString>) -> Result<(), StartError> {
+    let mut attachment = Attachment {
+        key,
+        place,
+        own: None,
+        logs: None,
+    };
+    let remote = attachment.find().await?;
+    let info = remote.discover().await.map_err(StartError::Setup)?;
+    let (wishes, mut wished) = mpsc::channel::<Wish>(1);
+    let relay = Relay::new(remote, info, wishes);
+    let served = async {
+        let running = serve_server(relay, rmcp::transport::stdio()).await;
+        // Standard input that ends before the first message is no error.
+        if let Ok(running) = running {
+            running.waiting().await.ok();
+        }
+    };
+    tokio::pin!(served);
+    loop {
+        tokio::select! {
+            () = &mut served => break,
+            Some(wish) = wished.recv() => {
+                let found = attachment.find().await;
+                wish.send(found.map_err(|error| error.to_string())).ok();
+            }
+        }
+    }
+    attachment.close().await;
+    Ok(())
+}
+
+/// What this process has to do with the memory.
+struct Attachment {
+    key: Option<SecretString>,
+    place: Place,
+    /// The service that this process started.
+    own: Option<LocalApplication>,
+    /// Writes the logs to their end when it is dropped.
+    logs: Option<telemetry::LogGuard>,
+}
+
+impl Attachment {
+    /// The service that has the memory open: one that runs, or one that is started now.
+    async fn find(&mut self) -> Result<Arc<Remote>, StartError> {
+        let url = match &self.place {
+            Place::Url(url) => url.clone(),
+            Place::Directory(directory) => {
+                match directory.settings.data_dir().as_deref().and_then(address_of) {
+                    Some(address) => format!("http://{}", super::local_address(address)),
+                    None => format!("http://{}", self.start().await?),
+                }
+            }
+        };
+        let remote = Remote::new(&url, self.key.clone()).map_err(StartError::Setup)?;
+        Ok(Arc::new(remote))
+    }
+
+    /// Opens the memory in this process; returns the address of its API.
+    async fn start(&mut self) -> Result<std::net::SocketAddr, StartError> {
+        let Place::Directory(directory) = &self.place else {
+            return Err(StartError::Setup("there is no directory to open".into()));
+        };
+        let (mut settings, editor) = LocalSettings::load(directory.config.as_deref(), &directory.flags)
+            .map_err(|error| StartError::Configuration(error.to_string()))?;
+        // Reached by this process and by others that find its address in the directory.
+        settings.web.host = "127.0.0.1".into();
+        settings.web.port = 0;
+        settings.web.admin_bind = ([127, 0, 0, 1], 0).into();
+        if self.logs.is_none() {
+            let logs = telemetry::init_logs(
+                &settings.logging,
+                "storage.data_dir",
+                settings.data_dir().as_deref(),
+            );
+            self.logs = Some(logs.map_err(StartError::Configuration)?);
+        }
+        let own = LocalApplication::start(settings, editor).await?;
+        let address = own.address();
+        self.own = Some(own);
+        Ok(address)
+    }
+
+    async fn close(self) {
+        if let Some(own) = self.own {
+            own.stop().await;
+        }
+    }
+}
