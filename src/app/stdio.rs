@@ -6,8 +6,10 @@
 mod relay;
 mod remote;
 
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rmcp::service::serve_server;
 use secrecy::SecretString;
@@ -20,7 +22,12 @@ use crate::config::ConfigError;
 use crate::config::local::{LocalFlags, LocalSettings};
 use crate::lifecycle::StartError;
 use crate::local::address_of;
+use crate::store::StoreError;
 use crate::telemetry;
+
+/// Longest time for a service that is starting to tell its address, and the pause between two looks.
+const STARTING: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Where the memory is.
 pub enum Place {
@@ -113,18 +120,33 @@ impl Attachment {
         let url = match &self.place {
             Place::Url(url) => url.clone(),
             Place::Directory(directory) => {
-                match directory.settings.data_dir().as_deref().and_then(address_of) {
-                    Some(address) => format!("http://{}", super::local_address(address)),
-                    None => format!("http://{}", self.start().await?),
-                }
+                let dir = directory.settings.data_dir();
+                format!("http://{}", self.join(dir.as_deref()).await?)
             }
         };
         let remote = Remote::new(&url, self.key.clone()).map_err(StartError::Setup)?;
         Ok(Arc::new(remote))
     }
 
+    /// The address of the service that has the memory in a directory open. One that is just starting has it open before it
+    /// tells its address.
+    async fn join(&mut self, dir: Option<&Path>) -> Result<SocketAddr, StartError> {
+        let until = Instant::now() + STARTING;
+        loop {
+            if let Some(address) = dir.and_then(address_of) {
+                return Ok(super::local_address(address));
+            }
+            match self.start().await {
+                Err(StartError::Store(StoreError::InUse(_))) if Instant::now() < until => {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                started => return started,
+            }
+        }
+    }
+
     /// Opens the memory in this process; returns the address of its API.
-    async fn start(&mut self) -> Result<std::net::SocketAddr, StartError> {
+    async fn start(&mut self) -> Result<SocketAddr, StartError> {
         let Place::Directory(directory) = &self.place else {
             return Err(StartError::Setup("there is no directory to open".into()));
         };

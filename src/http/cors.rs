@@ -17,6 +17,9 @@ use crate::domain::error::DomainError;
 /// How long a browser may remember that a request is allowed, in seconds.
 const MAX_AGE: usize = 600;
 
+/// Headers of no standard of HTTP: the API key, and those of the Model Context Protocol.
+const OWN_HEADERS: [&str; 4] = ["x-api-key", "mcp-protocol-version", "mcp-method", "mcp-name"];
+
 /// The rules for pages of these origins. Credentials are headers that the page sets itself, so it is not allowed to
 /// send cookies.
 pub fn rules(origins: &[String]) -> Cors {
@@ -37,7 +40,7 @@ pub fn rules(origins: &[String]) -> Cors {
             Method::DELETE,
         ])
         .allowed_headers([AUTHORIZATION, CONTENT_TYPE, IF_NONE_MATCH, REQUEST_ID])
-        .allowed_header(HeaderName::from_static("x-api-key"))
+        .allowed_headers(OWN_HEADERS.map(HeaderName::from_static))
         .expose_headers(exposed.into_iter().chain(RATE_LIMIT))
         .max_age(MAX_AGE);
     origins

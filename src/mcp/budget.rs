@@ -84,17 +84,18 @@ fn cut(value: &mut Value, string: usize, items: usize, rows: Option<&str>) {
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
+    use test_support::extent;
 
     use super::*;
 
     fn row() -> impl Strategy<Value = Value> {
-        let text = prop_oneof!["[a-z ]{0,60}", "[a-zé字]{0,3000}", Just("\"\\\n".repeat(3_000))];
-        (text, proptest::collection::vec("[a-z]{1,12}", 0..400))
+        let text = prop_oneof!["[a-z ]{0,60}", "[a-zé字]{0,600}", Just("\"\\\n".repeat(12_000))];
+        (text, proptest::collection::vec("[a-z]{1,12}", 0..60))
             .prop_map(|(text, tags)| json!({"id": "x", "text": text, "tags": tags}))
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(ProptestConfig::with_cases(extent(8, 400)))]
 
         #[test]
         fn every_answer_fits_and_rows_are_a_beginning(rows in proptest::collection::vec(row(), 0..120)) {

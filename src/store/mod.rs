@@ -73,6 +73,7 @@ pub use open::{StorageMemory, StorageServer};
 pub use outbox::{AfterFailure, ClaimedMail};
 pub use staging::parts::{NewBatch, StagedText};
 pub use staging::{BatchCommit, Chosen, Decided, Decision, EntityFilter, MAX_DECIDED};
+pub use stix::NOT_NEWER;
 pub use stix::held::HeldReport;
 pub use stix::known_definitions::Definitions;
 pub use stix::remarking::RemarkedObjects;

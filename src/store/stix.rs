@@ -46,7 +46,8 @@ use crate::domain::stix::ingest::{SkipReport, StixPlan};
 use crate::domain::stix::marking::SilentReport;
 use crate::domain::tlp::Tlp;
 
-const OLD: &str = "not newer than the stored version";
+/// Why a version is skipped that the workspace has, or has a newer one of.
+pub const NOT_NEWER: &str = "not newer than the stored version";
 
 /// Outcome of a STIX ingest, with the ids of what is to be reindexed.
 #[derive(Debug)]

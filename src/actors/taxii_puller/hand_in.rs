@@ -22,7 +22,7 @@ use crate::domain::taxii::hand_in::{Envelope, HandIn, HandInStatus};
 use crate::domain::taxii::standing::standing_collections;
 use crate::domain::taxii::view::CollectionView;
 use crate::domain::tlp::Tlp;
-use crate::store::{NewFeedBatch, StixOrigin, WAITS};
+use crate::store::{NOT_NEWER, NewFeedBatch, StixOrigin, WAITS};
 
 /// Takes in what a client adds to a collection. The same envelope is taken in once.
 #[derive(Debug)]
@@ -227,11 +227,13 @@ impl TaxiiPullerCore {
     }
 }
 
-/// How many objects were neither taken in nor kept.
+/// How many objects were neither taken in nor kept. One that is there in this or a newer version is no failure (section
+/// 5.5).
 fn skipped_of(by_type: &BTreeMap<String, SkippedType>) -> u64 {
-    let lost = by_type
-        .values()
-        .map(|of_type| of_type.count.saturating_sub(of_type.kept));
+    let lost = by_type.values().map(|of_type| {
+        let known = of_type.reasons.get(NOT_NEWER).copied().unwrap_or(0);
+        of_type.count.saturating_sub(of_type.kept).saturating_sub(known)
+    });
     lost.sum()
 }
 

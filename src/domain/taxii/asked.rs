@@ -42,6 +42,15 @@ impl VersionMatch {
         !self.first && !self.all && self.at.is_empty()
     }
 
+    /// Whether the only version of an object is asked for, with this time.
+    pub fn admits_only(&self, at: Option<DateTime<Utc>>) -> bool {
+        self.admits(VersionPlace {
+            is_first: true,
+            is_last: true,
+            at,
+        })
+    }
+
     /// Whether a version is asked for.
     pub fn admits(&self, place: VersionPlace) -> bool {
         if self.all || (self.is_last_only() || self.last) && place.is_last {
@@ -52,11 +61,14 @@ impl VersionMatch {
 }
 
 impl ObjectMatch {
+    /// Whether objects of the version of STIX that this service gives out are asked for.
+    pub fn admits_spec_version(&self) -> bool {
+        self.spec_versions.is_empty() || self.spec_versions.iter().any(|one| one == SPEC_VERSION)
+    }
+
     /// Whether an object of this type is asked for.
     pub fn admits_type(&self, stix_type: &str) -> bool {
-        let is_version =
-            self.spec_versions.is_empty() || self.spec_versions.iter().any(|one| one == SPEC_VERSION);
-        is_version && (self.types.is_empty() || self.types.iter().any(|one| one == stix_type))
+        self.admits_spec_version() && (self.types.is_empty() || self.types.iter().any(|one| one == stix_type))
     }
 
     /// Whether an entry may be what is asked for of a collection, as far as it says. What objects of every collection refer

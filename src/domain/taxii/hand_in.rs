@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -102,7 +103,25 @@ pub struct StatusDetail {
 #[derive(Deserialize)]
 struct EnvelopeBody<'a> {
     #[serde(borrow, default)]
-    objects: Vec<&'a RawValue>,
+    objects: Option<Vec<&'a RawValue>>,
+    #[serde(flatten)]
+    others: BTreeMap<String, IgnoredAny>,
+}
+
+impl<'a> EnvelopeBody<'a> {
+    /// The objects; none of an empty envelope. A body that has something else in their place is no envelope: what it has
+    /// would be lost.
+    fn objects(self) -> Result<Vec<&'a RawValue>, DomainError> {
+        let of_a_page = |name: &String| ["more", "next"].contains(&name.as_str());
+        match self.objects {
+            Some(objects) => Ok(objects),
+            None if self.others.keys().all(of_a_page) => Ok(Vec::new()),
+            None => Err(DomainError::invalid(
+                "objects",
+                "is required: a list of STIX objects",
+            )),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -135,10 +154,11 @@ impl Envelope {
         }
         let read: EnvelopeBody<'_> = serde_json::from_str(&text)
             .map_err(|error| wrong(format!("line {}, column {}", error.line(), error.column())))?;
-        let objects = read.objects.iter().enumerate();
+        let given = read.objects()?;
+        let objects = given.iter().enumerate();
         let objects = objects.map(|(place, object)| HandedObject::read(place, object.get(), now));
         let objects = objects.collect();
-        let places = byte_ranges(&text, &read.objects);
+        let places = byte_ranges(&text, &given);
         Ok(Self {
             text,
             places,

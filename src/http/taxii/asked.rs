@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use crate::actors::graph_store::AskedPage;
 use crate::domain::error::DomainError;
 use crate::domain::moment::{DayBound, moment};
-use crate::domain::taxii::asked::VersionMatch;
+use crate::domain::taxii::asked::{ObjectMatch, VersionMatch};
 use crate::http::query::{BadQuery, pairs, shown_name};
 
 /// Objects on a page by default, and at most; more are answered with the most.
@@ -62,6 +62,22 @@ pub(super) fn asked_page(request: &HttpRequest, matches: &[&str]) -> Result<Aske
         }
     }
     Ok(asked)
+}
+
+/// What of an object is to be taken back: only versions can be named (section 5.7).
+///
+/// # Errors
+/// As [`asked_page`]; a parameter of a page is none of this request.
+pub(super) fn asked_versions(request: &HttpRequest) -> Result<ObjectMatch, DomainError> {
+    let asked = asked_page(request, &["version", "spec_version"])?;
+    let names = pairs(request.query_string()).unwrap_or_default();
+    match names.into_iter().find(|(name, _)| !name.starts_with("match[")) {
+        None => Ok(asked.matches),
+        Some((name, _)) => {
+            let rule = "is no parameter of this request";
+            Err(DomainError::invalid(shown_name(&name, "query string"), rule))
+        }
+    }
 }
 
 fn limit(value: &str) -> Result<usize, DomainError> {

@@ -2,7 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 
-use super::asked::asked_page;
+use super::asked::asked_versions;
 use super::caller::Caller;
 use super::error::TaxiiError;
 use super::{answer, resource};
@@ -52,9 +52,11 @@ pub(super) async fn retract(
     request: HttpRequest,
 ) -> Result<HttpResponse, TaxiiError> {
     let (_, collection, stix_id) = path.into_inner();
-    let versions = asked_page(&request, &["version", "spec_version"])?
-        .matches
-        .versions;
+    let asked = asked_versions(&request)?;
+    if !asked.admits_spec_version() {
+        return Err(DomainError::NotFound("object").into());
+    }
+    let versions = asked.versions;
     if versions.first || versions.last || !versions.at.is_empty() {
         let rule = "must be all: an object is taken back with all its versions";
         return Err(DomainError::invalid("match[version]", rule).into());

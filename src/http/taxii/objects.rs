@@ -21,8 +21,9 @@ const LAST: HeaderName = HeaderName::from_static("x-taxii-date-added-last");
 /// A page: an envelope, a manifest or the versions of an object.
 #[derive(Serialize)]
 struct Page<'a> {
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    more: bool,
+    /// Said of every page that holds something: some clients take no value for true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    more: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<&'a str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -158,7 +159,7 @@ async fn read(
 impl<'a> Page<'a> {
     fn of(page: &'a ObjectPage) -> Self {
         Self {
-            more: page.next.is_some(),
+            more: (!page.objects.is_empty() || page.next.is_some()).then_some(page.next.is_some()),
             next: page.next.as_deref(),
             objects: Vec::new(),
             versions: Vec::new(),

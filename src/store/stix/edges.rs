@@ -9,7 +9,7 @@ use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{End, ExistingEdge, OriginalRow};
 use super::nodes::is_silent;
 use super::targets::Target;
-use super::{Ingest, OLD};
+use super::{Ingest, NOT_NEWER};
 use crate::domain::graph::later_than;
 use crate::domain::graph::merge::silent_version;
 use crate::domain::stix::ingest::StixRelationship;
@@ -147,7 +147,7 @@ impl Ingest<'_> {
         if are_known && !edge.is_reference() {
             match edge.is_context() {
                 true => self.done.skipped.keep("relationship"),
-                false => self.done.skipped.count("relationship", OLD),
+                false => self.done.skipped.count("relationship", NOT_NEWER),
             }
         }
         let row = (&known.id, edge.modified, size::of_edge(edge));

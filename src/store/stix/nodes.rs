@@ -10,7 +10,7 @@ use super::carriers::{HeldRise, MarkedObject, RepeatedVersion};
 use super::feeds::{UnrestrictedRows, unite_feeds};
 use super::known::{ExistingNode, OriginalRow};
 use super::targets::Target;
-use super::{Ingest, OLD, stix_type};
+use super::{Ingest, NOT_NEWER, stix_type};
 use crate::domain::graph::alias_sources::{aliases_of, note_sources};
 use crate::domain::graph::correction::NodeCorrection;
 use crate::domain::graph::later_than;
@@ -131,7 +131,7 @@ impl Ingest<'_> {
     fn skip_node(&mut self, node: &StixNode, known: ExistingNode, writes: &mut NodeWrites<'_>) {
         match node.is_context() {
             true => self.done.skipped.keep(stix_type(&node.stix_id)),
-            false => self.done.skipped.count(stix_type(&node.stix_id), OLD),
+            false => self.done.skipped.count(stix_type(&node.stix_id), NOT_NEWER),
         }
         // Further evidence may be an older version, or what another source added, so the feed still counts.
         if known.evidence.len() <= 1 {

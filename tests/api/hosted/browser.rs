@@ -131,6 +131,7 @@ fn pages_of_the_listed_origins_may_call_the_api_and_read_its_headers() {
             (PAGE, "GET", "authorization"),
             (PAGE, "POST", "Authorization, Content-Type, X-Request-Id"),
             (PAGE, "PATCH", "x-api-key"),
+            (PAGE, "POST", "mcp-protocol-version, mcp-method, mcp-name"),
             ("http://localhost:3000", "DELETE", "authorization"),
         ] {
             // Also for a path that nobody without a credential is told anything about.

@@ -240,6 +240,28 @@ fn an_agent_opens_the_memory_or_goes_through_who_has_it_open() {
 }
 
 #[test]
+fn agents_that_start_together_share_the_memory() {
+    let dir = started_once();
+    let command = || {
+        let mut command = program();
+        command.arg("mcp").arg("--data-dir").arg(dir.path());
+        command
+    };
+    let mut agents: Vec<Agent> = (0..3).map(|_| Agent::start(&mut command())).collect();
+    agents.iter_mut().for_each(Agent::shake_hands);
+    for (at, agent) in agents.iter_mut().enumerate() {
+        agent.tool(
+            "remember",
+            json!({"content": format!("Note number {at} of quillsnakes.")}),
+        );
+    }
+    for agent in &mut agents {
+        assert_eq!(agent.recalled("quillsnakes").len(), 3);
+    }
+    agents.into_iter().for_each(Agent::close);
+}
+
+#[test]
 fn an_agent_goes_through_a_service_with_a_key() {
     run(async {
         let dir = started_once();

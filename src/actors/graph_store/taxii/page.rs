@@ -1,6 +1,7 @@
 //! A page of a collection: a range of the list of additions, whatever the size of the collection.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta};
 use uuid::Uuid;
@@ -25,6 +26,9 @@ use crate::store::{DatedAddition, LeavingRows};
 /// Most entries that a request looks at, and most of them that it reads the rows of.
 const MOST_ENTRIES: usize = 20_000;
 const MOST_ROWS: usize = 2_000;
+/// Longest time that a request waits until what is older than the list is in it, and the pause between two looks.
+const FILLING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// What a request answers with, as the audit log names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,6 +74,11 @@ pub struct ObjectPage {
 }
 
 impl PageOf {
+    /// Whether the path of the request names an object.
+    fn names_an_object(self) -> bool {
+        matches!(self, Self::Object | Self::Versions)
+    }
+
     fn action(self) -> &'static str {
         match self {
             Self::Objects => "taxii.objects",
@@ -103,8 +112,8 @@ impl Work for ReadObjects {
             true => core.page(reader, asked, up_to).await?,
             false => core.named_page(reader, asked, up_to).await?,
         };
-        if page.objects.is_empty() && self.page_of == PageOf::Object {
-            return Err(DomainError::NotFound("object"));
+        if page.objects.is_empty() && self.page_of.names_an_object() {
+            self.require_object(&core, up_to).await?;
         }
         let action = self.page_of.action();
         let entry = AuditEntry::by(by, action, "collection", Outcome::Success, clock::now())
@@ -117,12 +126,31 @@ impl Work for ReadObjects {
 }
 
 impl ReadObjects {
+    /// Fails if the collection does not hold the named object at all, in whatever version and whenever it was added.
+    async fn require_object(&self, core: &GraphCore, up_to: i64) -> Result<(), DomainError> {
+        let view = core.collection_named(&self.by, &self.collection).await?;
+        let asked = AskedPage {
+            matches: ObjectMatch {
+                ids: self.asked.matches.ids.clone(),
+                ..ObjectMatch::default()
+            },
+            limit: 1,
+            ..AskedPage::default()
+        };
+        let limits = core.limits_of(&self.by).await?;
+        let reader = Reader::new(core, &self.by, limits, (&view.contents, &asked.matches));
+        match core.named_page(reader, &asked, up_to).await?.objects.is_empty() {
+            true => Err(DomainError::NotFound("object")),
+            false => Ok(()),
+        }
+    }
+
     /// The end of the list of additions. Has the list kept up to date where it is not.
     ///
     /// # Errors
-    /// `Busy` while what is older than the list is entered into it.
+    /// `Busy` while what is older than the list is entered into it, if that takes long.
     async fn list_end(core: &Arc<GraphCore>, ws: Uuid, limits: &ExportLimits) -> Result<i64, DomainError> {
-        let state = core.graph.store.additions_state(ws).await?;
+        let mut state = core.graph.store.additions_state(ws).await?;
         let mut blocked = limits.blocked.clone();
         blocked.sort_unstable();
         let leaving = LeavingRows {
@@ -133,6 +161,11 @@ impl ReadObjects {
         let is_kept = state.end.is_some() && state.noted.as_ref() == Some(&leaving) && !state.adds_again;
         if !is_kept && !is_empty && core.keeping_lists.lock().insert(ws) {
             tokio::spawn(Arc::clone(core).keep_list(ws, leaving));
+        }
+        let until = Instant::now() + FILLING;
+        while state.end.is_none() && Instant::now() < until {
+            tokio::time::sleep(LOOK).await;
+            state = core.graph.store.additions_state(ws).await?;
         }
         let end = state.end.ok_or(DomainError::Busy {
             actor: "the list of additions",
@@ -271,7 +304,8 @@ pub(super) fn standing_objects(workspace: &Workspace, asked: &ObjectMatch, after
                 .unwrap_or_default()
         };
         let is_named = asked.ids.is_empty() || asked.ids.iter().any(|id| id == part("id"));
-        *date > after && is_named && asked.admits_type(part("type"))
+        let is_version = || asked.versions.admits_only(part("created").parse().ok());
+        *date > after && is_named && asked.admits_type(part("type")) && is_version()
     });
     dated.map(|(date, object)| GivenObject { date, object }).collect()
 }

@@ -8,7 +8,7 @@ mod nodes;
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -219,8 +219,9 @@ impl<'a> Reader<'a> {
                 continue;
             };
             let stix_type = object::type_of_id(&support.stix_id).unwrap_or_default();
-            if support.modified.timestamp_micros() != entry.addition.rev || !self.asked.admits_type(stix_type)
-            {
+            let is_asked =
+                self.asked.admits_type(stix_type) && self.asked.versions.admits_only(Some(support.modified));
+            if support.modified.timestamp_micros() != entry.addition.rev || !is_asked {
                 continue;
             }
             if stix_type == "marking-definition" {
@@ -280,6 +281,12 @@ fn revoke(object: &mut ExportObject) -> bool {
         object.raw.insert("revoked".to_owned(), true.into());
     }
     has_versions
+}
+
+/// The time of the version that an object leaves as.
+fn version_time(object: &ExportObject) -> Option<DateTime<Utc>> {
+    let changed_at = object.changed_at.map(|time| time.trunc_subsecs(3));
+    changed_at.max(modified_of(&object.raw))
 }
 
 fn version_of(object: &ExportObject) -> (String, Option<DateTime<Utc>>) {

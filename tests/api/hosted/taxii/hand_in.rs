@@ -154,6 +154,13 @@ fn what_is_ingested_is_there_at_once_with_all_its_versions() {
         assert_eq!(status(admin, &root, text(&first, "id")).await, first);
         assert_eq!(admin.audited("taxii.hand_in").await.len(), 1);
         assert!(batches(admin).await.is_empty());
+        // What is there in this or a newer version is no failure.
+        let other = object("tool", "Ingested Later");
+        let repeated = json!({"objects": [group, newer, other, bad]});
+        let repeated = hand_in(admin, &root, &to, &repeated).await.expect(202).await;
+        assert_eq!(counts(&repeated), [3, 1, 0]);
+        assert_eq!(ids(&repeated, "failures"), [text(&bad, "id")]);
+        assert_eq!(ids(&repeated, "successes").len(), 3, "{repeated}");
         let empty = hand_in(admin, &root, &to, &json!({})).await.expect(202).await;
         assert_eq!(counts(&empty), [0, 0, 0]);
         app.stop().await;
@@ -239,7 +246,14 @@ fn what_is_no_envelope_or_too_large_is_refused() {
         let to = collection(admin, json!({})).await;
         let found = ask(admin, &root).await.expect(200).await;
         assert_eq!(found["max_content_length"], 100_000);
-        for bad in [json!([]), json!("x"), json!({"objects": {}})] {
+        let bare = object("tool", "In no envelope");
+        for bad in [
+            json!([]),
+            json!("x"),
+            json!({"objects": {}}),
+            json!({"object": [bare]}),
+            bare,
+        ] {
             assert_eq!(hand_in(admin, &root, &to, &bad).await.status(), 400, "{bad}");
         }
         let large = with(
@@ -344,8 +358,14 @@ fn an_object_that_is_deleted_is_rejected_and_can_be_restored() {
             assert_eq!(delete(client, &root, collection, &tool).await.status(), want);
         }
         let path = format!("{root}collections/{to}/objects/{}/", text(&tool, "id"));
-        for (versions, want) in [("first", 400), ("2024-01-01T00:00:00Z", 400)] {
-            let path = format!("{path}?match[version]={versions}");
+        for (query, want) in [
+            ("match[version]=first", 400),
+            ("match[version]=2024-01-01T00:00:00Z", 400),
+            ("match[spec_version]=2.0", 404),
+            ("added_after=2999-01-01T00:00:00Z", 400),
+            ("limit=1", 400),
+        ] {
+            let path = format!("{path}?{query}");
             let answer = Answer(admin.request(Method::DELETE, &path).send().await.unwrap());
             assert_eq!(answer.status(), want);
         }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::{Candidate, Reader, revoke};
+use super::{Candidate, Reader, revoke, version_time};
 use crate::actors::graph_store::export::{relationship, standing_objects};
 use crate::actors::graph_store::export_merges::MergedObjects;
 use crate::domain::error::DomainError;
@@ -59,6 +59,7 @@ impl Reader<'_> {
             };
             if self.admits_edge(&found, &sources) {
                 let object = self.edge_object(found, &stix_ids);
+                let object = object.filter(|object| self.asked.versions.admits_only(version_time(object)));
                 objects.extend(object.map(|object| (entry.date, object)));
             }
         }

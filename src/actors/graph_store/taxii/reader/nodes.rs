@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::DateTime;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -250,7 +251,10 @@ impl Reader<'_> {
         let place = VersionPlace {
             is_first: versions.first().map(|first| first.original) == original,
             is_last: is_current,
-            at: this.and_then(|version| version.modified),
+            // What has no versions is told by its date.
+            at: this
+                .and_then(|version| version.modified)
+                .or_else(|| DateTime::from_timestamp_micros(entry.date)),
         };
         Ok(original.filter(|_| asked.admits(place)))
     }
