@@ -13,7 +13,7 @@ use threat_memory::app::local::LocalApplication;
 use threat_memory::app::stdio::{self, Directory, Place};
 use threat_memory::app::{StartError, local_address};
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
-use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
+use threat_memory::config::{ConfigError, Flags, LogSettings, Settings, secret_variable};
 use threat_memory::lifecycle::check_open_files;
 use threat_memory::telemetry::LogGuard;
 use threat_memory::{capacity, demo, telemetry};
@@ -41,7 +41,7 @@ const EXAMPLES: &str = "Examples:
 Secrets come from the environment: THREAT_MEMORY_ADMIN_EMAIL, THREAT_MEMORY_ADMIN_PASSWORD (first start),
 THREAT_MEMORY_JWT_SECRET, THREAT_MEMORY_STORAGE_USER, THREAT_MEMORY_STORAGE_PASSWORD,
 THREAT_MEMORY_EMBEDDING_API_KEY, THREAT_MEMORY_LLM_API_KEY; for the local service LOCAL_WEB_API_KEY,
-LOCAL_LLM_API_KEY, LOCAL_EMBEDDING_API_KEY.";
+LOCAL_LLM_API_KEY, LOCAL_EMBEDDING_API_KEY. The same names with _FILE name files that hold them.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -159,10 +159,13 @@ fn main() -> ExitCode {
             config,
             data_dir,
             url,
-        } => match place_of(config, data_dir, url) {
-            Ok(place) => system.block_on(run_mcp(place)),
-            Err(error) => refuse(&error),
-        },
+        } => {
+            let key = agent_key();
+            match key.and_then(|key| Ok((place_of(config, data_dir, url)?, key))) {
+                Ok((place, key)) => system.block_on(run_mcp(place, key)),
+                Err(error) => refuse(&error),
+            }
+        }
     }
 }
 
@@ -179,16 +182,15 @@ fn place_of(
 }
 
 /// The key for the service that answers an agent.
-fn agent_key() -> Option<SecretString> {
-    let names = ["THREAT_MEMORY_API_KEY", "LOCAL_WEB_API_KEY"];
-    let key = names
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|key| !key.is_empty()));
-    key.map(SecretString::from)
+fn agent_key() -> Result<Option<SecretString>, ConfigError> {
+    match secret_variable("THREAT_MEMORY_API_KEY")? {
+        None => secret_variable("LOCAL_WEB_API_KEY"),
+        key => Ok(key),
+    }
 }
 
-async fn run_mcp(place: Place) -> ExitCode {
-    match stdio::serve(place, agent_key()).await {
+async fn run_mcp(place: Place, key: Option<SecretString>) -> ExitCode {
+    match stdio::serve(place, key).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
     }

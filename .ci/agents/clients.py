@@ -133,7 +133,7 @@ async def write_with(client):
     await call(client, "feeds")
 
 
-async def drive_hosted(base, admin, calls, many):
+async def drive_hosted(binary, base, admin, calls, many):
     _, made, _ = admin.call("POST", "/api/admin/api-keys", {"name": "reader", "scopes": ["read"]})
     reader = {"X-API-Key": made["key"]}
     _, made, _ = admin.call("POST", "/api/admin/api-keys", {"name": "writer", "scopes": ["ingest"]})
@@ -161,6 +161,11 @@ async def drive_hosted(base, admin, calls, many):
         else:
             raise Failed("without a credential nobody is answered")
         print(f"hosted, {mode}: an administrator, a reader, a writer and nobody", flush=True)
+    key = {"THREAT_MEMORY_API_KEY": reader["X-API-Key"]}
+    async with Client(StdioServerParameters(command=str(binary), args=["mcp", "--url", base], env=key)) as client:
+        check(await names(client) == READ, "a relay has the tools of its key")
+        await read_with(client)
+    print("hosted, through standard input and output", flush=True)
     async with client_of(base, reader) as client:
         await compare_times(client, Http(base, reader), calls)
         begun = time.monotonic()
@@ -219,7 +224,7 @@ def main():
     binary = Path(options.binary).resolve()
     try:
         with tempfile.TemporaryDirectory() as directory, Service(binary, directory, {}) as service:
-            asyncio.run(drive_hosted(service.admin.base, service.admin, options.calls, options.many))
+            asyncio.run(drive_hosted(binary, service.admin.base, service.admin, options.calls, options.many))
         asyncio.run(drive_local(binary))
     except Failed as failed:
         sys.exit(f"failed: {failed}")

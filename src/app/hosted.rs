@@ -30,7 +30,7 @@ use crate::actors::staging::StagingCore;
 use crate::actors::taxii_puller::TaxiiPullerCore;
 use crate::actors::worker::ActorCore;
 use crate::auth::token::Tokens;
-use crate::capacity::Budget;
+use crate::capacity::{Budget, DiskRoom};
 use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::error::ErrorKind;
 use crate::http::mcp::InProcessApi;
@@ -135,6 +135,7 @@ impl Application {
             audit,
             limiter,
             storage: store.health(),
+            disk: DiskRoom::new(settings.data_dir(), settings.storage.min_free_mib),
             demo,
             bodies: Budget::new(
                 settings.server.bodies_in_flight(),
@@ -259,7 +260,7 @@ fn identity_core(
         .map_err(|error| StartError::Setup(format!("oauth.providers: {error}")))?;
     let core = IdentityCore::new(
         Arc::clone(store),
-        Tokens::new(secret),
+        Tokens::new(secret).with_previous(settings.previous_jwt_secret.as_ref()),
         audit.clone(),
         limiter.clone(),
         oauth,

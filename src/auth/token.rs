@@ -54,7 +54,8 @@ impl Claims {
 #[derive(Clone)]
 pub struct Tokens {
     encoding: EncodingKey,
-    decoding: DecodingKey,
+    /// The key itself, and the one before it.
+    decoding: Vec<DecodingKey>,
 }
 
 impl Tokens {
@@ -63,8 +64,16 @@ impl Tokens {
         let bytes = secret.expose_secret().as_bytes();
         Self {
             encoding: EncodingKey::from_secret(bytes),
-            decoding: DecodingKey::from_secret(bytes),
+            decoding: vec![DecodingKey::from_secret(bytes)],
         }
+    }
+
+    /// Takes tokens that another secret signed, too: the one before a change.
+    #[must_use]
+    pub fn with_previous(mut self, previous: Option<&SecretString>) -> Self {
+        let previous = previous.map(|secret| DecodingKey::from_secret(secret.expose_secret().as_bytes()));
+        self.decoding.extend(previous);
+        self
     }
 
     /// Issues a token for a user of a workspace; `horizon` is the user's current revocation time.
@@ -95,9 +104,8 @@ impl Tokens {
         validation.set_issuer(&[ISSUER]);
         validation.set_required_spec_claims(&["exp", "iss", "sub"]);
         validation.leeway = 0;
-        jsonwebtoken::decode(token, &self.decoding, &validation)
-            .ok()
-            .map(|data| data.claims)
+        let read = |key| jsonwebtoken::decode(token, key, &validation).ok();
+        self.decoding.iter().find_map(read).map(|data| data.claims)
     }
 }
 
@@ -151,6 +159,11 @@ mod tests {
         assert_eq!(tokens().read(&old), None);
         let other = Tokens::new(&SecretString::from("another secret of at least 32 bytes!"));
         assert_eq!(other.read(&token), None);
+        let before = SecretString::from("0123456789abcdef0123456789abcdef");
+        let changed = other.with_previous(Some(&before));
+        assert_eq!(changed.read(&token).unwrap(), claims);
+        let new = changed.issue(user, ws, now, now).unwrap();
+        assert!(changed.read(&new).is_some() && tokens().read(&new).is_none());
     }
 
     #[test]

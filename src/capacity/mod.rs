@@ -10,6 +10,7 @@
 //! one never causes an outage for another.
 
 mod budget;
+mod disk;
 mod pools;
 mod shares;
 mod threads;
@@ -17,6 +18,7 @@ mod threads;
 use uuid::Uuid;
 
 pub use budget::{Budget, Load};
+pub use disk::DiskRoom;
 pub use pools::{cores, index_permits, large_body_permits, run_heavy};
 pub use shares::{Share, Shares};
 pub use threads::{STACK_BYTES, bulk_runtime_or, lower_priority, runtime, search_pool, shorten_slice};

@@ -79,6 +79,9 @@ pub struct Settings {
     pub actors: ActorsSettings,
     #[serde(default)]
     pub jwt_secret: Option<SecretString>,
+    /// The secret before the last change: tokens that it signed are valid until they expire.
+    #[serde(default)]
+    pub previous_jwt_secret: Option<SecretString>,
     /// Of the administrator whom the first start makes, as is the password.
     #[serde(default)]
     pub admin_email: Option<String>,
@@ -136,6 +139,8 @@ pub struct StorageSettings {
     pub connections: usize,
     /// Time-out of one statement to an external database.
     pub timeout_ms: u64,
+    /// Free space below which writes are refused, in MiB; 0 refuses none.
+    pub min_free_mib: u64,
     /// Whether to start on a store that has lost acknowledged commits. A flag only: as a setting it would stay on.
     #[serde(skip)]
     pub accept_loss: bool,
@@ -400,6 +405,15 @@ impl Settings {
             _ => self.storage.url.clone(),
         }
     }
+}
+
+/// The secret in a variable of this process, or in the file that the variable of this name with `_FILE` names.
+///
+/// # Errors
+/// Names the variable, and the rule that its value breaks.
+pub fn secret_variable(name: &str) -> Result<Option<SecretString>, ConfigError> {
+    let secret = secrets::read(name, &|name: &str| std::env::var_os(name))?;
+    Ok(secret.map(SecretString::from))
 }
 
 /// `THREAT_MEMORY_SERVER__BIND` is `server.bind`; names without `__` are secrets or not settings.

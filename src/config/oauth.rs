@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::validate::{endpoint, within};
-use super::{ConfigError, PREFIX};
+use super::{ConfigError, PREFIX, secrets};
 use crate::domain::destination::is_loopback;
 
 /// Longest name of a provider, in bytes.
@@ -100,13 +100,8 @@ pub(super) fn of_environment(
     let mut found = Vec::new();
     for name in providers.unwrap_or_default().into_keys() {
         let from = variable_of(&name);
-        let Some(value) = variable(&from).filter(|value| !value.is_empty()) else {
-            continue;
-        };
-        let text = value
-            .into_string()
-            .map_err(|_| ConfigError::new(format!("{from}: must be UTF-8 text")))?;
-        found.push((format!("oauth.providers.{name}.client_secret"), text));
+        let text = secrets::read(&from, &variable)?;
+        found.extend(text.map(|text| (format!("oauth.providers.{name}.client_secret"), text)));
     }
     Ok(found)
 }

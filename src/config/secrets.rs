@@ -11,8 +11,9 @@ use serde_json::Value;
 use super::{ConfigError, PREFIX};
 
 /// Secrets of the hosted service, and related names. Each has a variable of its own, without a section.
-pub(super) const SECRETS: [&str; 9] = [
+pub(super) const SECRETS: [&str; 10] = [
     "jwt_secret",
+    "previous_jwt_secret",
     "admin_email",
     "admin_password",
     "storage_user",
@@ -22,6 +23,8 @@ pub(super) const SECRETS: [&str; 9] = [
     "smtp_user",
     "smtp_password",
 ];
+/// What is added to the name of a variable for that of a file with its value.
+const FILE: &str = "_FILE";
 /// The key under which the TOML parser passes on a date.
 const DATE: &str = "$__toml_private_datetime";
 
@@ -31,16 +34,42 @@ pub(super) fn of_environment(
 ) -> Result<Vec<(&'static str, String)>, ConfigError> {
     let mut found = Vec::new();
     for key in SECRETS {
-        let name = variable_of(key);
-        let Some(value) = variable(&name).filter(|value| !value.is_empty()) else {
-            continue;
-        };
-        let text = value
-            .into_string()
-            .map_err(|_| ConfigError::new(format!("{name}: must be UTF-8 text")))?;
-        found.push((key, text));
+        found.extend(read(&variable_of(key), &variable)?.map(|text| (key, text)));
     }
     Ok(found)
+}
+
+/// The secret that a variable holds, or that stands in the file which the variable of this name with `_FILE` names. An empty
+/// variable counts as unset. Of a file the line break at its end is no part of the secret: editors add it.
+///
+/// # Errors
+/// Names the variable: both are set, the file can't be read, or the secret is no text.
+pub(crate) fn read(
+    name: &str,
+    variable: &impl Fn(&str) -> Option<OsString>,
+) -> Result<Option<String>, ConfigError> {
+    let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let of_file = format!("{name}{FILE}");
+    let refuse = |name: &str, rule: &str| Err(ConfigError::new(format!("{name}: {rule}")));
+    match (set(name), set(&of_file)) {
+        (None, None) => Ok(None),
+        (Some(_), Some(_)) => refuse(&of_file, &format!("must not be set together with {name}")),
+        (Some(value), None) => match value.into_string() {
+            Ok(text) => Ok(Some(text)),
+            Err(_) => refuse(name, "must be UTF-8 text"),
+        },
+        (None, Some(path)) => match std::fs::read_to_string(&path) {
+            Ok(text) => {
+                let text = text.strip_suffix('\n').unwrap_or(&text);
+                let text = text.strip_suffix('\r').unwrap_or(text);
+                match text.is_empty() {
+                    true => refuse(&of_file, "the file is empty"),
+                    false => Ok(Some(text.to_owned())),
+                }
+            }
+            Err(error) => refuse(&of_file, &format!("{} can't be read: {error}", path.display())),
+        },
+    }
 }
 
 /// The variable that sets a secret of the hosted service.
@@ -150,11 +179,42 @@ mod tests {
         assert_eq!(of_environment(|_| Some(OsString::new())).unwrap(), []);
     }
 
+    #[test]
+    fn a_secret_may_stand_in_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("secret");
+        let path = file.clone().into_os_string();
+        let of_file = |name: &str| (name == "THREAT_MEMORY_JWT_SECRET_FILE").then(|| path.clone());
+        let both = |name: &str| match name {
+            "THREAT_MEMORY_JWT_SECRET" => Some(OsString::from("direct")),
+            _ => of_file(name),
+        };
+        let said = |read: Result<Option<String>, ConfigError>| read.unwrap_err().to_string();
+        let name = "THREAT_MEMORY_JWT_SECRET";
+        assert!(said(read(name, &of_file)).starts_with(&format!(
+            "configuration: {name}_FILE: {} can't be read",
+            file.display()
+        )));
+        for (text, want) in [("a b\n", "a b"), ("x\r\n", "x"), (" y ", " y "), ("z\n\n", "z\n")] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(read(name, &of_file).unwrap().as_deref(), Some(want));
+            assert_eq!(
+                of_environment(of_file).unwrap(),
+                [("jwt_secret", want.to_owned())]
+            );
+        }
+        assert!(said(read(name, &both)).ends_with("must not be set together with THREAT_MEMORY_JWT_SECRET"));
+        std::fs::write(&file, "\n").unwrap();
+        assert!(said(read(name, &of_file)).ends_with("the file is empty"));
+    }
+
     #[cfg(unix)]
     #[test]
     fn a_variable_that_is_no_text_is_refused_by_name() {
         use std::os::unix::ffi::OsStringExt;
-        let error = of_environment(|_| Some(OsString::from_vec(vec![b'k', 0xff]))).unwrap_err();
+        let error =
+            of_environment(|name| (!name.ends_with(FILE)).then(|| OsString::from_vec(vec![b'k', 0xff])))
+                .unwrap_err();
         assert_eq!(
             error.to_string(),
             "configuration: THREAT_MEMORY_JWT_SECRET: must be UTF-8 text"

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 
-use secrecy::ExposeSecret;
+use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::json;
 
@@ -85,12 +85,16 @@ impl Settings {
         for (name, actor) in self.actors.sections() {
             actor_rules(name, actor)?;
         }
-        if let Some(secret) = &self.jwt_secret
-            && secret.expose_secret().len() < SECRET_BYTES
-        {
-            return Err(ConfigError::new(format!(
-                "THREAT_MEMORY_JWT_SECRET: must have at least {SECRET_BYTES} bytes"
-            )));
+        for (name, secret) in [
+            ("THREAT_MEMORY_JWT_SECRET", &self.jwt_secret),
+            ("THREAT_MEMORY_PREVIOUS_JWT_SECRET", &self.previous_jwt_secret),
+        ] {
+            let is_short = |secret: &SecretString| secret.expose_secret().len() < SECRET_BYTES;
+            if secret.as_ref().is_some_and(is_short) {
+                return Err(ConfigError::new(format!(
+                    "{name}: must have at least {SECRET_BYTES} bytes"
+                )));
+            }
         }
         if self.is_new() {
             return self.first_admin_rules();

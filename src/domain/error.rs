@@ -62,6 +62,12 @@ pub enum DomainError {
         "the storage can't be written (is the disk full?); writes are refused until the service is restarted"
     )]
     StorageFailed,
+    /// The disk has less room than the operator wants kept.
+    #[error(
+        "the disk has {free_mib} MiB left, less than storage.min_free_mib ({least_mib}): nothing is written until there is \
+         more; reading goes on"
+    )]
+    DiskLow { free_mib: u64, least_mib: u64 },
     /// The same, and there is no room left to remember that something was read.
     #[error(
         "the storage can't be written (is the disk full?), and what was read can't be recorded in the audit log any \
@@ -116,6 +122,8 @@ pub enum ErrorKind {
     InvalidBundle,
     RateLimited,
     Unavailable,
+    /// There is no room to store what was sent.
+    NoRoom,
     /// A server that this one depends on failed.
     FarSide,
     /// A server that this one depends on took too long.
@@ -161,6 +169,7 @@ impl DomainError {
             | Self::StorageFailed
             | Self::AuditFull
             | Self::StorageUnreachable => ErrorKind::Unavailable,
+            Self::DiskLow { .. } => ErrorKind::NoRoom,
             Self::PullFailed { failure, .. } => match failure {
                 PullFailure::Refused => ErrorKind::Invalid,
                 PullFailure::FarSide => ErrorKind::FarSide,

@@ -33,7 +33,7 @@ use crate::actors::notifier::NotifierHandle;
 use crate::actors::rate_limiter::RateLimiterHandle;
 use crate::actors::staging::StagingHandle;
 use crate::actors::taxii_puller::PullerHandle;
-use crate::capacity::Budget;
+use crate::capacity::{Budget, DiskRoom};
 use crate::config::Settings;
 use crate::domain::demo::PublicDemo;
 use crate::store::StoreHealth;
@@ -55,4 +55,6 @@ pub struct AppState {
     pub demo: PublicDemo,
     /// Bytes of bodies in flight.
     pub bodies: Budget,
+    /// The room that the disk must keep.
+    pub disk: DiskRoom,
 }

@@ -48,6 +48,7 @@ pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode 
         ErrorKind::InvalidBundle => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::NoRoom => StatusCode::INSUFFICIENT_STORAGE,
         ErrorKind::FarSide => StatusCode::BAD_GATEWAY,
         ErrorKind::FarSideSlow => StatusCode::GATEWAY_TIMEOUT,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -65,6 +66,7 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
         // A failed disk needs an operator; a retry does not help.
         DomainError::StorageFailed
         | DomainError::AuditFull
+        | DomainError::DiskLow { .. }
         | DomainError::StorageDamaged { .. }
         | DomainError::Invalid { .. }
         | DomainError::Unauthenticated(_)

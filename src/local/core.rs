@@ -27,6 +27,7 @@ use crate::actors::worker::ActorCore;
 use crate::actors::write_semaphore::WriteSemaphore;
 use crate::config::EmbeddingProvider;
 use crate::config::local::{Editor, LocalSettings, PiiPolicy};
+use crate::config::secret_variable;
 use crate::domain::memory::entity::mentions_in;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
@@ -260,9 +261,10 @@ fn limits(settings: &LocalSettings) -> TelemetryLimits {
 }
 
 async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let password = variable("THREAT_MEMORY_STORAGE_PASSWORD").map(SecretString::from);
-    let owner = variable("THREAT_MEMORY_STORAGE_USER").zip(password);
+    let variable =
+        |name: &str| secret_variable(name).map_err(|error| StartError::Configuration(error.to_string()));
+    let user = variable("THREAT_MEMORY_STORAGE_USER")?.map(|user| user.expose_secret().to_owned());
+    let owner = user.zip(variable("THREAT_MEMORY_STORAGE_PASSWORD")?);
     // All candidate owners of an external database share one user in it. A process that is refused must not lock the
     // owner out with a password of its own.
     let of_owner = owner.as_ref().map(|(_, password)| password.clone());

@@ -190,6 +190,7 @@ impl MemoryManager {
         notes: Vec<NewNote>,
         from: IpAddr,
     ) -> Result<Vec<Result<RememberOutcome, DomainError>>, MemoryError> {
+        self.require_room()?;
         let permit = self.handles.semaphore.call(TakePermit).await?;
         let permit = Some(permit.ok_or(MemoryError::WriteCapacity)?);
         let message = Remember { notes, from, permit };

@@ -9,6 +9,7 @@
 mod benchmarks_page;
 mod data_directory;
 mod disk_full;
+mod disk_room;
 mod durability;
 mod embedding;
 mod helpers;

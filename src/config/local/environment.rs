@@ -5,20 +5,40 @@ use std::ffi::OsString;
 
 use serde_json::{Value, json};
 
-use super::super::ConfigError;
+use super::super::{ConfigError, secrets};
 use super::{LocalSettings, tree};
 
 const PREFIX: &str = "LOCAL_";
+/// Settings that hold a secret.
+const SECRETS: [&str; 3] = [
+    "LOCAL_WEB_API_KEY",
+    "LOCAL_LLM_API_KEY",
+    "LOCAL_EMBEDDING_API_KEY",
+];
 const CREDENTIALS: [&str; 2] = ["THREAT_MEMORY_STORAGE_USER", "THREAT_MEMORY_STORAGE_PASSWORD"];
 
 /// Variables by name.
 pub(super) type Variables = HashMap<String, OsString>;
 
-/// The variables of this process.
-pub(super) fn all() -> Variables {
-    std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
-        .collect()
+/// The variables of this process. A secret that stands in a file is as if its variable held it.
+///
+/// # Errors
+/// When such a file can't be read.
+pub(super) fn all() -> Result<Variables, ConfigError> {
+    let all = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    with_files(all.collect())
+}
+
+fn with_files(mut variables: Variables) -> Result<Variables, ConfigError> {
+    for name in SECRETS.into_iter().chain(CREDENTIALS) {
+        let secret = secrets::read(name, &|name| variables.get(name).cloned())?;
+        if variables.remove(&format!("{name}_FILE")).is_some()
+            && let Some(secret) = secret
+        {
+            variables.insert(name.to_owned(), secret.into());
+        }
+    }
+    Ok(variables)
 }
 
 /// A value that overrides the file and the pending changes.

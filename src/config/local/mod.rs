@@ -114,6 +114,8 @@ pub struct LocalStorage {
     pub block_cache_mib: usize,
     pub connections: usize,
     pub timeout_ms: u64,
+    /// Free space below which writes are refused, in MiB; 0 refuses none.
+    pub min_free_mib: u64,
     /// Whether to start on a store that has lost acknowledged commits. A flag only: as a setting it would stay on.
     #[serde(skip)]
     pub accept_loss: bool,
@@ -270,7 +272,7 @@ impl LocalSettings {
     /// # Errors
     /// Names the key or variable and the rule, never the value of a secret.
     pub fn load(file: Option<&Path>, flags: &LocalFlags) -> Result<(Self, Editor), ConfigError> {
-        Self::load_with(file, flags, &environment::all())
+        Self::load_with(file, flags, &environment::all()?)
     }
 
     fn load_with(
@@ -391,6 +393,7 @@ impl LocalSettings {
             block_cache_mib: self.storage.block_cache_mib,
             connections: self.storage.connections,
             timeout_ms: self.storage.timeout_ms,
+            min_free_mib: self.storage.min_free_mib,
             accept_loss: self.storage.accept_loss,
         }
     }

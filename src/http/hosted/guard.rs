@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{Payload, ServiceRequest, ServiceResponse};
-use actix_web::http::StatusCode;
 use actix_web::http::header::AUTHORIZATION;
+use actix_web::http::{Method, StatusCode};
 use actix_web::middleware::Next;
 use actix_web::{Error, FromRequest, HttpMessage, HttpRequest, web};
 use secrecy::{ExposeSecret, SecretString};
@@ -30,6 +30,9 @@ pub(in crate::http) const API_KEY: &str = "x-api-key";
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
+
+/// Methods that need room on the disk.
+const WRITES: [Method; 3] = [Method::POST, Method::PUT, Method::PATCH];
 
 /// What a route requires of its caller.
 pub trait Requirement: 'static {
@@ -95,6 +98,9 @@ impl<N: Requirement> FromRequest for Guarded<N> {
             }
             if let Some(permission) = N::PERMISSION {
                 by.require(permission)?;
+                if permission == Permission::RecallWrite && WRITES.contains(request.method()) {
+                    state_of(&request)?.disk.require()?;
+                }
             }
             if let Some(feature) = N::FEATURE {
                 by.require_feature(feature)?;

@@ -26,6 +26,7 @@ pub(super) async fn take(
     payload: Body,
 ) -> Result<HttpResponse, TaxiiError> {
     let by = caller.by;
+    state.disk.require()?;
     let limit = state.settings.server.body_limit;
     let read = |text: Vec<u8>| {
         weight::check(&text)?;

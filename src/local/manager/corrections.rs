@@ -11,6 +11,8 @@ use crate::actors::note_store::{
     ReadVersions, SupersedeNote, UnmergeEntity,
 };
 use crate::actors::write_semaphore::TakePermit;
+use crate::capacity::DiskRoom;
+use crate::domain::error::DomainError;
 use crate::domain::memory::change::ChangeKind;
 use crate::domain::memory::view::EntityView;
 use crate::store::{ChangePage, StoredVersion};
@@ -47,6 +49,7 @@ impl MemoryManager {
         correction: NoteCorrection,
         from: IpAddr,
     ) -> Result<(), MemoryError> {
+        self.require_room()?;
         let permit = self.write_permit().await?;
         let message = CorrectNote {
             id,
@@ -174,6 +177,12 @@ impl MemoryManager {
             limit,
         };
         Ok(self.handles.notes.call(message).await?)
+    }
+
+    /// Fails when the disk has less room than it must keep. What only removes needs none.
+    pub(super) fn require_room(&self) -> Result<(), DomainError> {
+        let settings = self.settings();
+        DiskRoom::new(settings.data_dir(), settings.storage.min_free_mib).require()
     }
 
     async fn write_permit(&self) -> Result<Option<OwnedSemaphorePermit>, MemoryError> {
