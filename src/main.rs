@@ -6,9 +6,9 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use secrecy::SecretString;
-use threat_memory::app::hosted::Application;
+use threat_memory::app::hosted::{self, Account, AccountTask, Application};
 use threat_memory::app::local::LocalApplication;
 use threat_memory::app::stdio::{self, Directory, Place};
 use threat_memory::app::{StartError, local_address};
@@ -84,6 +84,11 @@ enum Command {
         #[arg(long)]
         accept_loss: bool,
     },
+    /// Do something with an account of the hosted service on this machine, while the service rests.
+    Admin {
+        #[command(subcommand)]
+        task: AdminCommand,
+    },
     /// Serve a memory to an agent on standard input and output (Model Context Protocol).
     Mcp {
         /// A TOML file with the settings of the local memory; see config/local.toml for all of them.
@@ -96,6 +101,29 @@ enum Command {
         #[arg(long, value_name = "URL")]
         url: Option<String>,
     },
+}
+
+#[derive(Subcommand)]
+enum AdminCommand {
+    /// Give an account another password: THREAT_MEMORY_NEW_PASSWORD, or one that is made and shown.
+    ResetPassword(AdminArgs),
+    /// Add an administrator, to the operator's workspace if none is named.
+    CreateAdmin(AdminArgs),
+}
+
+#[derive(Args)]
+struct AdminArgs {
+    /// E-mail address of the account.
+    email: String,
+    /// Name or id of the workspace, where the address has accounts in several.
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+    /// The TOML file that the service is started with.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// As of the service [default: surrealkv://data/hosted].
+    #[arg(long, value_name = "URL")]
+    storage: Option<String>,
 }
 
 fn main() -> ExitCode {
@@ -155,6 +183,10 @@ fn main() -> ExitCode {
                 Err(error) => refuse(&error),
             }
         }
+        Command::Admin { task } => match admin_task(task) {
+            Ok((settings, task, account)) => system.block_on(run_admin(&settings, task, account)),
+            Err(error) => refuse(&error),
+        },
         Command::Mcp {
             config,
             data_dir,
@@ -166,6 +198,36 @@ fn main() -> ExitCode {
                 Err(error) => refuse(&error),
             }
         }
+    }
+}
+
+/// What is to be done with which account, and where.
+fn admin_task(command: AdminCommand) -> Result<(Settings, AccountTask, Account), ConfigError> {
+    let (task, args) = match command {
+        AdminCommand::ResetPassword(args) => (AccountTask::ResetPassword, args),
+        AdminCommand::CreateAdmin(args) => (AccountTask::CreateAdmin, args),
+    };
+    let flags = Flags {
+        bind: None,
+        storage: args.storage,
+        accept_loss: false,
+    };
+    let settings = Settings::load(args.config.as_deref(), &flags)?;
+    let account = Account {
+        email: args.email,
+        workspace: args.workspace,
+        password: secret_variable("THREAT_MEMORY_NEW_PASSWORD")?,
+    };
+    Ok((settings, task, account))
+}
+
+async fn run_admin(settings: &Settings, task: AccountTask, account: Account) -> ExitCode {
+    match hosted::recover(settings, task, account).await {
+        Ok(done) => {
+            print!("{}", done.lines());
+            ExitCode::SUCCESS
+        }
+        Err(error) => fail(&error),
     }
 }
 

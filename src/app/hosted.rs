@@ -20,7 +20,8 @@ use super::{AdminListener, Listeners, StartError, demo_data, serve, tidy_metrics
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, GraphHandle};
-use crate::actors::identity::{FirstAdmin, IdentityCore, OauthSignIn, bootstrap};
+pub use crate::actors::identity::{Account, AccountDone, AccountTask};
+use crate::actors::identity::{FirstAdmin, IdentityCore, OauthSignIn, bootstrap, recover_account};
 use crate::actors::indexed_store::StoreEnvironment;
 use crate::actors::notifier::NotifierCore;
 use crate::actors::rate_limiter::{RateLimiter, RateLimiterHandle};
@@ -200,6 +201,24 @@ impl Application {
         drop(self);
         wait_until_closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
+}
+
+/// Recovers an account on the machine: opens the store, does it, and closes the store. On an embedded store the service must
+/// not run beside it, since one process has it open at a time.
+///
+/// # Errors
+/// In words an operator can act on: the store can't be opened, or nothing was done, and why.
+pub async fn recover(
+    settings: &Settings,
+    task: AccountTask,
+    account: Account,
+) -> Result<AccountDone, StartError> {
+    let store = open_store(settings).await?;
+    let done = recover_account(&store, task, account).await;
+    let (weak, temporary) = (Arc::downgrade(&store), store.temporary_dir().map(Path::to_owned));
+    drop(store);
+    wait_until_closed(&weak, settings.engine_dir().as_deref(), temporary.as_deref()).await;
+    Ok(done?)
 }
 
 /// Makes the administrator if the store is new.

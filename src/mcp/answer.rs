@@ -96,7 +96,7 @@ fn page(value: &mut Value, prepared: &Prepared<'_>) {
     }
     let cut = budget::fit(value, rows);
     let left_out = cut.unwrap_or(0);
-    let skip = position.skip + count(value);
+    let skip = position.skip.saturating_add(count(value));
     let next = match paging {
         Paging::One => None,
         Paging::Whole(_) => (left_out > 0).then_some(Position { skip, page: None }),
@@ -121,10 +121,15 @@ fn page(value: &mut Value, prepared: &Prepared<'_>) {
 
 /// The error of the API, with the names that the arguments have here.
 fn refuse(prepared: &Prepared<'_>, answer: &ApiAnswer, body: Option<&Value>) -> Told {
-    let names = prepared.known.call.names;
+    let mut names = prepared.known.call.names.to_vec();
+    match prepared.known.call.paging {
+        Paging::Offset(_) => names.push((CURSOR, "offset")),
+        Paging::Next { field, .. } if prepared.position.page.is_some() => names.push((CURSOR, field)),
+        Paging::One | Paging::Whole(_) | Paging::Next { .. } => {}
+    }
     let mut text = body.map_or_else(
         || format!("the service answered {}", answer.status),
-        |body| said(body, names),
+        |body| said(body, &names),
     );
     if let Some(seconds) = answer.retry_after {
         text = format!("{text}; try again in {seconds} s");

@@ -90,7 +90,11 @@ pub(super) async fn prepare<'k>(
                     .map(String::as_str)
                     .filter(|other| other != name)
                     .collect();
-                return Err(format!("{name}: can't be combined with {}", others.join(", ")).into());
+                return Err(match others.as_slice() {
+                    [] => format!("{name}: needs another argument; the description of the tool says which")
+                        .into(),
+                    others => format!("{name}: can't be combined with {}", others.join(", ")).into(),
+                });
             }
         }
     }

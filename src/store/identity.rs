@@ -246,6 +246,43 @@ impl Store {
         }
     }
 
+    /// Sets the password of a user, with the audit entry. Tokens issued before `now` end. What an operator does on the
+    /// machine, where nobody is signed in.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn reset_password(
+        &self,
+        id: Uuid,
+        hash: String,
+        now: DateTime<Utc>,
+        audit: &AuditEntry,
+    ) -> Result<(), DomainError> {
+        let query = "{ UPDATE $id SET password_hash = $hash, tokens_after = $now WHERE ws = $ws RETURN NONE; \
+                     INSERT $audit RETURN NONE; }";
+        self.write(|| {
+            let statement = self.db.query(query).bind(("id", record("user", id)));
+            let statement = statement.bind(("hash", hash.clone())).bind(("now", now));
+            statement
+                .bind(("ws", audit.tenant_id))
+                .bind(("audit", audit_rows([audit])))
+        })
+        .await
+    }
+
+    /// Adds a user, with the audit entry. What an operator does on the machine, where nobody is signed in.
+    ///
+    /// # Errors
+    /// `Conflict` when the e-mail address is taken in this workspace.
+    pub async fn add_admin(&self, user: &UserRecord, audit: &AuditEntry) -> Result<(), DomainError> {
+        let query = "{ INSERT INTO user $row RETURN NONE; INSERT $audit RETURN NONE; }";
+        self.write(|| {
+            let statement = self.db.query(query).bind(("row", UserRow::from(user)));
+            statement.bind(("audit", audit_rows([audit])))
+        })
+        .await
+    }
+
     /// Runs one write statement, retrying when it lost a race.
     pub(super) async fn write<'a>(&self, query: impl Fn() -> Statement<'a>) -> Result<(), DomainError> {
         with_race_retry(|| async {

@@ -20,6 +20,7 @@ mod log_secrets;
 mod openapi;
 mod pages;
 mod process;
+mod recovery;
 mod remote;
 mod shared_service;
 mod smoke;

@@ -14,6 +14,7 @@ mod logout;
 mod oauth;
 mod operator;
 mod own_password;
+mod recovery;
 mod sign_in;
 
 use std::sync::{Arc, LazyLock};
@@ -36,6 +37,7 @@ pub use self::operator::{
     CreateWorkspace, ListWorkspaces, NewWorkspace, OverseeWorkspace, ReadWorkspace, WorkspaceView,
 };
 pub use self::own_password::ChangeOwnPassword;
+pub use self::recovery::{Account, AccountDone, AccountTask, recover_account};
 pub use self::sign_in::{Login, SignInGrant, SignInOutcome};
 use super::audit_writer::{AuditHandle, Chain};
 use super::job;

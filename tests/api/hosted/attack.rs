@@ -184,7 +184,7 @@ async fn exports(admin: &Client, originals: &[Value]) {
     let mut left: HashSet<String> = originals
         .iter()
         .filter(|object| is_node(object))
-        .step_by(extent(30, 1))
+        .step_by(extent(60, 1))
         .map(|object| text(object, "id").to_owned())
         .collect();
     let mut edges = 0;

@@ -181,6 +181,12 @@ fn bad_calls_say_what_to_change() {
                 json!({"id": nil, "stix_id": "x"}),
                 "id: can't be combined with stix_id",
             ),
+            ("review", json!({"item": nil}), "item: needs another argument"),
+            (
+                "node",
+                json!({"id": nil, "cursor": "18446744073709551615"}),
+                "cursor: must be a whole number",
+            ),
             ("node", json!({"id": nil}), "node not found"),
             ("export", json!({"recall_id": nil}), "session not found"),
             (

@@ -70,7 +70,15 @@ impl<'a> Log<'a> {
 
     /// What was recorded since the last call: action and outcome, oldest first.
     async fn added(&mut self) -> Vec<(String, String)> {
-        let mut logs = self.app.admin.audit_logs().await;
+        // No step leaves as many.
+        let newest = self
+            .app
+            .admin
+            .get("/api/audit/logs?limit=40")
+            .await
+            .expect(200)
+            .await;
+        let mut logs = newest["logs"].as_array().unwrap().clone();
         logs.retain(|entry| self.seen.insert(text(entry, "id").to_owned()));
         let part = |entry: &Value, key: &str| text(entry, key).to_owned();
         logs.iter()
