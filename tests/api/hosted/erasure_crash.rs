@@ -1,5 +1,6 @@
 //! A process that is killed in the middle of an erasure: the next start ends it, whatever is erased.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -106,18 +107,25 @@ async fn begin(admin: &Client, target: Target, ids: &Value) -> String {
     text(&begun["erasure"], "id").to_owned()
 }
 
+/// The service, with the host of the feed allowed.
+fn service(dir: &Path) -> Service {
+    let mut command = hosted(dir);
+    command.env("TAXII_ALLOWED_HOSTS", "feeds.example.com");
+    Service::start(command)
+}
+
 async fn erase_through_a_kill(target: Target, pause: Duration) {
     let case = format!("{target:?} after {pause:?}");
     let dir = started_once();
-    let service = Service::start(hosted(dir.path()));
-    let admin = service.admin().await;
+    let running = service(dir.path());
+    let admin = running.admin().await;
     let ids = bring_in(&admin, target).await;
     let id = begin(&admin, target, &ids).await;
     // The moment of the kill is what the test varies.
     tokio::time::sleep(pause).await;
-    service.kill();
-    let service = Service::start(hosted(dir.path()));
-    let admin = service.admin().await;
+    running.kill();
+    let running = service(dir.path());
+    let admin = running.admin().await;
     let receipt = admin.erased(&id).await;
     assert_eq!(receipt["removed"]["nodes"], VICTIMS, "{case}: {receipt}");
     let graph = admin.get("/api/graph").await.expect(200).await;
@@ -125,7 +133,7 @@ async fn erase_through_a_kill(target: Target, pause: Duration) {
     let chain = admin.get("/api/audit/verify").await.expect(200).await;
     assert_eq!(chain["valid"], true, "{case}: {chain}");
     assert_eq!(held(dir.path(), &[WORD]), Vec::<String>::new(), "{case}");
-    service.stop();
+    running.stop();
 }
 
 #[test]
