@@ -1,5 +1,5 @@
-//! What an operator does with accounts on the machine itself, while the service rests: who has lost the password of the only
-//! administrator is not locked out.
+//! What an operator does with accounts on the machine itself, while the service is stopped, so that a lost password of the only
+//! administrator locks nobody out.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -16,10 +16,10 @@ use crate::domain::password::check_new;
 use crate::domain::permission::Role;
 use crate::store::Store;
 
-/// Where the entries of the audit log say it was done.
+/// The address that the audit entries name: no request brought the task.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-/// What is done.
+/// A task for an operator on the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccountTask {
     /// An account gets another password, and its tokens end.
@@ -28,7 +28,7 @@ pub enum AccountTask {
     CreateAdmin,
 }
 
-/// Whose account it is.
+/// The account that a task is about.
 #[derive(Debug)]
 pub struct Account {
     pub email: String,
@@ -39,7 +39,7 @@ pub struct Account {
     pub password: Option<SecretString>,
 }
 
-/// What became of it.
+/// The account after the task, and what the operator has to know of it.
 #[derive(Debug)]
 pub struct AccountDone {
     pub email: String,
@@ -50,7 +50,7 @@ pub struct AccountDone {
     pub is_disabled: bool,
 }
 
-/// Does it.
+/// Carries out a task in the store, with its audit entry in the same transaction.
 ///
 /// # Errors
 /// There is no such account or workspace, the address is taken, or the password breaks a rule.
@@ -150,7 +150,7 @@ async fn name_of(store: &Store, ws: Uuid) -> Result<String, DomainError> {
 }
 
 impl AccountDone {
-    /// What the operator is told. With a password that was made here.
+    /// The text for the operator. It holds the password if one was made.
     pub fn lines(&self) -> String {
         let mut lines = format!(
             "{} of the workspace {:?} has a new password.\n",
