@@ -13,11 +13,10 @@ use rmcp::service::RequestContext;
 use rmcp::{RoleServer, model::ErrorCode};
 use serde_json::{Value, json};
 
-use super::answer::{Told, answer, refused, said};
+use super::answer::{answer, outcome_of, refused, said};
 use super::api::{CallRecord, Caller};
 use super::call::prepare;
 use super::catalog::{Catalog, Service};
-use super::schema::Object;
 use super::{hosted, local, prompt, resource};
 use crate::domain::audit::Outcome;
 
@@ -35,19 +34,6 @@ pub(crate) struct McpServer {
 impl McpServer {
     pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
         Self { catalog }
-    }
-
-    /// Calls a tool for a caller.
-    async fn told(&self, name: &str, arguments: Object, caller: &Caller) -> Option<(&'static str, Told)> {
-        let known = self.catalog.tool(name)?;
-        let told = match prepare(known, arguments, caller.api.as_ref()).await {
-            Err(refusal) => refused(refusal.0, Outcome::Failure),
-            Ok(prepared) => {
-                let sent = caller.api.send(prepared.request.clone()).await;
-                answer(known.tool, &prepared, sent)
-            }
-        };
-        Some((known.tool.name, told))
     }
 
     /// Resources that have ids, from `offset` on.
@@ -149,7 +135,7 @@ impl ServerHandler for McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = caller_of(&context)?;
         let arguments = request.arguments.unwrap_or_default();
-        let Some((name, told)) = self.told(&request.name, arguments, &caller).await else {
+        let Some(known) = self.catalog.tool(&request.name) else {
             let names: Vec<String> = self
                 .catalog
                 .of(&caller)
@@ -160,8 +146,23 @@ impl ServerHandler for McpServer {
             let text = format!("there is no tool {shown:?}; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(text, None));
         };
-        log(&context, &caller, name, told.outcome).await?;
-        Ok(CallToolResponse::from(told.result))
+        let note = |outcome| log(&context, &caller, known.tool.name, outcome);
+        let result = match prepare(known, arguments, caller.api.as_ref()).await {
+            Err(refusal) => {
+                note(Outcome::Failure).await?;
+                refused(refusal.0)
+            }
+            Ok(prepared) => {
+                let sent = caller.api.send(prepared.request.clone()).await;
+                // The entry is written while the answer is built.
+                let noted = note(outcome_of(sent.status));
+                let built = async { answer(known.tool, &prepared, sent) };
+                let (noted, result) = tokio::join!(noted, built);
+                noted?;
+                result
+            }
+        };
+        Ok(CallToolResponse::from(result))
     }
 
     async fn list_resources(
