@@ -134,7 +134,7 @@ impl Store {
         Ok(versions)
     }
 
-    async fn leaving_rows<T: SurrealValue>(
+    async fn leaving_rows<T: SurrealValue + Send + 'static>(
         &self,
         ws: Uuid,
         query: &str,

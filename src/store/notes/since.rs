@@ -102,7 +102,7 @@ impl Store {
         Ok((entities, self.edges_from(ws, &ids).await?))
     }
 
-    async fn rows_with_ids<T: SurrealValue>(
+    async fn rows_with_ids<T: SurrealValue + Send + 'static>(
         &self,
         ws: Uuid,
         fields: &str,

@@ -26,6 +26,8 @@ use crate::store::{DatedAddition, LeavingRows};
 /// Most entries that a request looks at, and most of them that it reads the rows of.
 const MOST_ENTRIES: usize = 20_000;
 const MOST_ROWS: usize = 2_000;
+/// Objects of a page beyond which it steps back behind other requests: a pull of a whole collection reads such pages.
+const SMALL_PAGE: usize = 100;
 /// Longest time that a request waits until what is older than the list is in it, and the pause between two looks.
 const FILLING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
@@ -97,6 +99,10 @@ impl Work for ReadObjects {
 
     fn tenant(&self) -> Uuid {
         self.by.workspace.id
+    }
+
+    fn is_bulk(&self) -> bool {
+        self.asked.limit > SMALL_PAGE
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
