@@ -15,6 +15,7 @@
 //! - [`outbound`]: the guarded client of all outgoing HTTP requests.
 //! - [`llm`]: extraction and answers by a language model, over any OpenAI-compatible endpoint.
 //! - [`local`]: the local memory without HTTP, usable as a library: its actors behind [`MemoryManager`].
+//! - [`archive`]: the file of a back-up, without a database.
 //! - [`mail`]: sends e-mail over SMTP.
 //! - [`taxii`]: reads the objects of a TAXII 2.1 collection, page by page.
 //! - [`http`]: the APIs; thin handlers. Beside it `mcp`, the same for agents (Model Context Protocol).
@@ -28,6 +29,7 @@
 
 pub mod actors;
 pub mod app;
+pub mod archive;
 pub mod auth;
 pub mod blocking;
 pub mod capacity;

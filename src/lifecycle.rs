@@ -78,6 +78,16 @@ pub(crate) fn load_or_create_secret(dir: Option<&Path>) -> Result<SecretString, 
     })
 }
 
+/// The memory limits of a store that keeps values of `value_log` bytes in its value log.
+pub(crate) fn storage_memory(storage: &StorageSettings, value_log: usize) -> StorageMemory {
+    StorageMemory {
+        transaction: storage.transaction_mib << 20,
+        memtable: storage.memtable_mib << 20,
+        block_cache: storage.block_cache_mib << 20,
+        value_log,
+    }
+}
+
 /// Opens the database of one service; `owner` holds the name and password of the owner of an external one, which is the
 /// only one that needs the secret. An embedded one keeps values of `value_log` bytes in its value log.
 pub(crate) async fn open_store(
@@ -87,12 +97,7 @@ pub(crate) async fn open_store(
     owner: Option<(String, SecretString)>,
     secret: impl FnOnce() -> Result<SecretString, StartError>,
 ) -> Result<Arc<Store>, StartError> {
-    let memory = StorageMemory {
-        transaction: storage.transaction_mib << 20,
-        memtable: storage.memtable_mib << 20,
-        block_cache: storage.block_cache_mib << 20,
-        value_log,
-    };
+    let memory = storage_memory(storage, value_log);
     if let Some(dir) = embedded_dir(engine_url) {
         let marker = StoreMarker::begin(dir, storage.accept_loss)?;
         let store = Store::open_marked(engine_url, database, memory, &marker).await?;
@@ -130,7 +135,13 @@ fn forget_derived(marker: &StoreMarker, store: &Path) {
         known = loss.known,
         "the store {lacks}; --accept-loss goes on with what it holds"
     );
-    let Some(data_dir) = store.parent() else { return };
+    if let Some(data_dir) = store.parent() {
+        forget_indexes(data_dir);
+    }
+}
+
+/// Removes the search index and the copy of the graph, which are made anew from the store.
+pub(crate) fn forget_indexes(data_dir: &Path) {
     for derived in ["index", "graph"] {
         let derived = data_dir.join(derived);
         match std::fs::remove_dir_all(&derived) {

@@ -1,17 +1,20 @@
 //! The command line: parses arguments, starts the runtime, runs one command.
 
+mod archive_commands;
 mod resident;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use archive_commands::{BackupArgs, CheckArgs, RestoreArgs};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 use secrecy::SecretString;
+use threat_memory::app::check::{self, Checked};
 use threat_memory::app::hosted::{self, Account, AccountTask, Application};
 use threat_memory::app::local::LocalApplication;
 use threat_memory::app::stdio::{self, Directory, Place};
-use threat_memory::app::{StartError, local_address};
+use threat_memory::app::{StartError, backup, local_address};
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings, secret_variable};
 use threat_memory::lifecycle::check_open_files;
@@ -88,6 +91,24 @@ enum Command {
     Admin {
         #[command(subcommand)]
         task: AdminCommand,
+    },
+    /// Write everything in a memory into one file, while its service goes on.
+    Backup(BackupArgs),
+    /// Check an archive: a whole one, or it and its increments in their order.
+    Verify {
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+    },
+    /// Restore an archive into an empty store.
+    Restore(RestoreArgs),
+    /// Check a store whose service rests: every row, what rows refer to, the audit log, the search index, the disk.
+    Check(CheckArgs),
+    /// Write the completions of a shell to standard output.
+    Completions { shell: clap_complete::Shell },
+    /// Write a manual page for each command into a directory.
+    Man {
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
     },
     /// Serve a memory to an agent on standard input and output (Model Context Protocol).
     Mcp {
@@ -187,6 +208,32 @@ fn main() -> ExitCode {
             Ok((settings, task, account)) => system.block_on(run_admin(&settings, task, account)),
             Err(error) => refuse(&error),
         },
+        Command::Completions { shell } => {
+            clap_complete::generate(
+                shell,
+                &mut Cli::command(),
+                "threat-memory",
+                &mut std::io::stdout(),
+            );
+            ExitCode::SUCCESS
+        }
+        Command::Man { dir } => match clap_mangen::generate_to(Cli::command(), &dir) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&StartError::Io(dir.display().to_string(), error)),
+        },
+        Command::Backup(args) => match args.task() {
+            Ok(task) => show(system.block_on(backup::back_up(task))),
+            Err(error) => refuse(&error),
+        },
+        Command::Check(args) => match args.task() {
+            Ok((memory, repair)) => show_check(system.block_on(check::check(&memory, repair))),
+            Err(error) => refuse(&error),
+        },
+        Command::Verify { files } => show(backup::verify(&files)),
+        Command::Restore(args) => match args.task() {
+            Ok(task) => show(system.block_on(backup::restore_memory(task))),
+            Err(error) => refuse(&error),
+        },
         Command::Mcp {
             config,
             data_dir,
@@ -255,6 +302,34 @@ async fn run_mcp(place: Place, key: Option<SecretString>) -> ExitCode {
     match stdio::serve(place, key).await {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error),
+    }
+}
+
+/// Shows what was done.
+fn show(done: Result<String, StartError>) -> ExitCode {
+    match done {
+        Ok(lines) => {
+            print!("{lines}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("threat-memory: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Shows what a check found; it fails if something is wrong.
+fn show_check(checked: Result<Checked, StartError>) -> ExitCode {
+    match checked {
+        Ok(checked) => {
+            print!("{}", checked.text);
+            match checked.is_sound {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            }
+        }
+        Err(error) => show(Err(error)),
     }
 }
 

@@ -39,7 +39,7 @@ pub fn render(recorder: &PrometheusHandle) -> String {
 }
 
 /// The metrics of both services, with the text that `/metrics` shows.
-const COUNTERS: [(&str, &str); 15] = [
+const COUNTERS: [(&str, &str); 16] = [
     (
         "actor_rejected_total",
         "Requests refused: gate or waiting line full, or timed out",
@@ -58,6 +58,7 @@ const COUNTERS: [(&str, &str); 15] = [
         "log_lines_dropped_total",
         "Log lines dropped because the disk or the reader of standard error was too slow",
     ),
+    ("backups_total", "Back-ups that ended, by outcome"),
     (
         "notifications_total",
         "Attempts to tell the operator by e-mail, by outcome; dead ones were given up",
@@ -95,7 +96,7 @@ const COUNTERS: [(&str, &str); 15] = [
         "Writes refused because no permit was free",
     ),
 ];
-const GAUGES: [(&str, &str); 9] = [
+const GAUGES: [(&str, &str); 11] = [
     ("actor_in_flight", "Requests the actor works on"),
     ("actor_mailbox_depth", "Reads that wait for the actor's gate"),
     (
@@ -105,6 +106,14 @@ const GAUGES: [(&str, &str); 9] = [
     (
         "body_bytes_in_flight",
         "Bytes of request bodies whose work has not ended",
+    ),
+    (
+        "api_keys_ending",
+        "API keys of all workspaces that expire within 14 days",
+    ),
+    (
+        "backup_last_success_seconds",
+        "When the last back-up was finished, in seconds since 1970; 0 before the first since the start",
     ),
     (
         "outbox_pending",

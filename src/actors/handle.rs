@@ -5,7 +5,10 @@
 //! workspaces ([`Shares`]). A write waits only while other workspaces hold a permit that belongs to its own
 //! workspace's share.
 
+mod status;
+
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::dev::ToEnvelope;
@@ -14,6 +17,8 @@ use metrics::{counter, gauge, histogram};
 use parking_lot::RwLock;
 use tracing::Span;
 
+use self::status::WaitTimes;
+pub use self::status::{ActorStatus, GateStatus};
 use crate::capacity::{Load, Share, Shares, Tenant};
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
@@ -91,9 +96,37 @@ struct Inner<A: Actor> {
     name: &'static str,
     addr: RwLock<Addr<A>>,
     factory: Factory<A>,
-    reads: Shares,
-    writes: Shares,
+    reads: Gate,
+    writes: Gate,
+    restarts: AtomicU64,
     settings: ActorSettings,
+}
+
+/// The permits for one kind of request, and what became of those who asked for one.
+struct Gate {
+    permits: Shares,
+    waits: WaitTimes,
+    refused: AtomicU64,
+}
+
+impl Gate {
+    fn new(permits: Shares) -> Self {
+        Self {
+            permits,
+            waits: WaitTimes::default(),
+            refused: AtomicU64::new(0),
+        }
+    }
+
+    fn status(&self) -> GateStatus {
+        GateStatus {
+            in_flight: self.permits.held(),
+            waiting: self.permits.waiting(),
+            refused: self.refused.load(Ordering::Relaxed),
+            wait_p95: self.waits.p95(),
+            shares: self.permits.shares(),
+        }
+    }
 }
 
 impl<A: Actor> Clone for ActorHandle<A> {
@@ -111,9 +144,10 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
             name,
             addr: RwLock::new(factory()),
             factory,
-            reads: Shares::new(settings.gate, 1, settings.mailbox),
+            reads: Gate::new(Shares::new(settings.gate, 1, settings.mailbox)),
             // Only workspaces below their share wait, so the number of workspaces bounds the queue.
-            writes: Shares::new(settings.write_gate, 1, usize::MAX),
+            writes: Gate::new(Shares::new(settings.write_gate, 1, usize::MAX)),
+            restarts: AtomicU64::new(0),
             settings,
         };
         gauge!("actor_in_flight", "actor" => name).set(0.0);
@@ -189,7 +223,7 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         match tokio::time::timeout(Duration::from_millis(limit), answer).await {
             Ok(result) => result,
             Err(_) => {
-                self.reject();
+                self.reject(M::ACCESS);
                 Err(DomainError::Timeout { actor })
             }
         }
@@ -197,27 +231,37 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
 
     async fn permit(&self, access: Access, tenant: Tenant) -> Result<Share, DomainError> {
         let actor = self.inner.name;
+        let begun = Instant::now();
         let permit = match access {
             Access::Read => {
                 let _waiting = WaitingGauge::new(actor);
-                self.inner.reads.take(tenant).await
+                self.inner.reads.permits.take(tenant).await
             }
             Access::Write => {
                 let _waiting = WaitingGauge::new(actor);
                 // A write that is still queued has done nothing yet, so it may be abandoned sooner than a running
                 // one.
                 let patience = Duration::from_millis(self.inner.settings.timeout_ms);
-                let taken = tokio::time::timeout(patience, self.inner.writes.take_own(tenant)).await;
+                let taken = tokio::time::timeout(patience, self.inner.writes.permits.take_own(tenant)).await;
                 taken.ok().flatten()
             }
         };
+        self.gate(access).waits.add(begun.elapsed());
         permit.ok_or_else(|| {
-            self.reject();
+            self.reject(access);
             DomainError::Busy { actor }
         })
     }
 
-    fn reject(&self) {
+    fn gate(&self, access: Access) -> &Gate {
+        match access {
+            Access::Read => &self.inner.reads,
+            Access::Write => &self.inner.writes,
+        }
+    }
+
+    fn reject(&self, access: Access) {
+        self.gate(access).refused.fetch_add(1, Ordering::Relaxed);
         counter!("actor_rejected_total", "actor" => self.inner.name).increment(1);
     }
 
@@ -250,6 +294,8 @@ pub trait Restartable: Send + Sync {
     fn name(&self) -> &'static str;
     /// Restarts the actor if it has died; returns whether it did.
     fn revive(&self) -> bool;
+    /// How busy it is.
+    fn status(&self) -> ActorStatus;
 }
 
 impl<A: Actor<Context = Context<A>>> Restartable for ActorHandle<A> {
@@ -267,7 +313,18 @@ impl<A: Actor<Context = Context<A>>> Restartable for ActorHandle<A> {
         }
         *addr = (self.inner.factory)();
         counter!("actor_restarts_total", "actor" => self.inner.name).increment(1);
+        self.inner.restarts.fetch_add(1, Ordering::Relaxed);
         true
+    }
+
+    fn status(&self) -> ActorStatus {
+        ActorStatus {
+            name: self.inner.name,
+            reads: self.inner.reads.status(),
+            writes: self.inner.writes.status(),
+            restarts: self.inner.restarts.load(Ordering::Relaxed),
+            settings: self.inner.settings,
+        }
     }
 }
 

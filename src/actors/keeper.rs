@@ -1,6 +1,7 @@
 //! Supervises the actors: restarts one that died, and gives up when one dies too often.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::handle::Restartable;
@@ -9,7 +10,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Supervises until dropped; calls `give_up` when one actor dies more than `most` times a minute.
-pub async fn watch(kept: Vec<Box<dyn Restartable>>, most: u32, give_up: impl Fn(&'static str)) {
+pub async fn watch(kept: Vec<Arc<dyn Restartable>>, most: u32, give_up: impl Fn(&'static str)) {
     let mut deaths: HashMap<&'static str, Vec<Instant>> = HashMap::new();
     loop {
         tokio::time::sleep(INTERVAL).await;

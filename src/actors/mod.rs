@@ -1,6 +1,7 @@
 //! The actors: one file or folder per actor, reached only through its typed handle.
 
 pub mod audit_writer;
+pub mod backup_writer;
 pub mod config_owner;
 pub mod enricher;
 pub mod extractor;

@@ -1,5 +1,5 @@
 //! Retention sweeper: removes expired recall sessions, finished batches, old e-mails and revoked tokens that have expired,
-//! once an hour.
+//! once an hour, and warns of API keys that expire soon.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,17 +15,45 @@ use crate::store::Store;
 /// Delay of the first sweep, to keep it out of the start-up.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// How long before its end an API key is warned of, and how often.
+const WARNING: TimeDelta = TimeDelta::days(14);
+const WARNED_EVERY: TimeDelta = TimeDelta::days(1);
 
 /// Sweeps for as long as the service runs. A failed sweep is logged; the next one catches up.
 pub async fn run(store: Arc<Store>, retention: RetentionSettings) {
     let mut ticks = tokio::time::interval_at(Instant::now() + FIRST_SWEEP, INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut warned: Option<DateTime<Utc>> = None;
     loop {
         ticks.tick().await;
-        if let Err(error) = sweep(&store, &retention, clock::now()).await {
+        let now = clock::now();
+        if let Err(error) = sweep(&store, &retention, now).await {
             tracing::warn!(%error, "sweeping what has ended failed");
         }
+        let is_due = warned.is_none_or(|warned| now - warned >= WARNED_EVERY);
+        match warn_of_ending_keys(&store, now, is_due).await {
+            Ok(()) if is_due => warned = Some(now),
+            Ok(()) => {}
+            Err(error) => tracing::warn!(%error, "looking for API keys that expire soon failed"),
+        }
     }
+}
+
+/// Counts the API keys that expire soon, and names them in the log if that is due.
+async fn warn_of_ending_keys(store: &Store, now: DateTime<Utc>, is_due: bool) -> Result<(), DomainError> {
+    let ending = store.ending_api_keys(now, now + WARNING).await?;
+    metrics::gauge!("api_keys_ending").set(ending.len() as f64);
+    for key in ending.iter().filter(|_| is_due) {
+        let expires_at = key.expires_at.map(|time| time.to_rfc3339()).unwrap_or_default();
+        tracing::warn!(
+            workspace = %key.ws,
+            key = %key.id,
+            name = key.name,
+            expires_at,
+            "an API key expires soon: make another one and hand it out before"
+        );
+    }
+    Ok(())
 }
 
 /// Removes everything whose retention period has ended by `now`.

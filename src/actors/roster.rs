@@ -6,7 +6,7 @@ use actix::{Addr, ArbiterHandle};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::handle::{ActorHandle, Restartable, Stateful};
+use super::handle::{ActorHandle, ActorStatus, Restartable, Stateful};
 use super::keeper;
 use super::worker::{ActorCore, Worker, WorkerHandle};
 use crate::config::ActorSettings;
@@ -18,7 +18,18 @@ pub struct Roster {
     limits: Box<dyn Fn(&'static str) -> ActorSettings>,
     arbiter: ArbiterHandle,
     runtime: Handle,
-    kept: Vec<Box<dyn Restartable>>,
+    kept: Vec<Arc<dyn Restartable>>,
+}
+
+/// How busy the actors of a service are.
+#[derive(Clone)]
+pub struct ActorList(Arc<[Arc<dyn Restartable>]>);
+
+impl ActorList {
+    /// Each actor, in the order in which they were started.
+    pub fn statuses(&self) -> Vec<ActorStatus> {
+        self.0.iter().map(|actor| actor.status()).collect()
+    }
 }
 
 impl Roster {
@@ -50,13 +61,18 @@ impl Roster {
             })
         };
         let handle = ActorHandle::start(A::NAME, settings, Box::new(start));
-        self.kept.push(Box::new(handle.clone()));
+        self.kept.push(Arc::new(handle.clone()));
         handle
     }
 
     /// Whether the service has an actor of this name.
     pub fn has(&self, name: &str) -> bool {
         self.kept.iter().any(|actor| actor.name() == name)
+    }
+
+    /// The actors that were started so far.
+    pub fn list(&self) -> ActorList {
+        ActorList(self.kept.as_slice().into())
     }
 
     /// Restarts each actor that dies. `give_up` is called with the name of an actor that dies more than `max_restarts`

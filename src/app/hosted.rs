@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use super::listener::Listener;
 use super::{AdminListener, Listeners, StartError, demo_data, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
+use crate::actors::backup_writer::BackupCore;
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, GraphHandle};
 pub use crate::actors::identity::{Account, AccountDone, AccountTask};
@@ -30,6 +31,7 @@ use crate::actors::roster::Roster;
 use crate::actors::staging::StagingCore;
 use crate::actors::taxii_puller::TaxiiPullerCore;
 use crate::actors::worker::ActorCore;
+use crate::archive::ServiceKind;
 use crate::auth::token::Tokens;
 use crate::capacity::{Budget, DiskRoom};
 use crate::config::{EmbeddingProvider, Settings};
@@ -45,7 +47,7 @@ use crate::warninglists::WarninglistsHandle;
 use crate::{embedding, llm, telemetry};
 
 /// Size of a value that lies in the engine's value log, where an erased one would stay as long as its file: more than any has.
-const VALUE_LOG: usize = 1 << 30;
+pub(super) const VALUE_LOG: usize = 1 << 30;
 
 /// The hosted service, started.
 pub struct Application {
@@ -116,6 +118,8 @@ impl Application {
         let puller = roster.worker(&pulls);
         let notifications = Arc::new(notifications(&settings, &store, &audit, mailer));
         let notifier = roster.worker(&notifications);
+        let backup = BackupCore::new(Arc::clone(&store), audit.clone(), ServiceKind::Hosted);
+        let backup = roster.worker(&Arc::new(backup));
         if let Some((name, _)) = actors.sections().find(|(name, _)| !roster.has(name)) {
             return Err(StartError::Setup(format!(
                 "actors.{name}: there is no actor of this name"
@@ -132,6 +136,8 @@ impl Application {
             staging,
             puller,
             notifier,
+            backup,
+            actors: roster.list(),
             identity,
             audit,
             limiter,

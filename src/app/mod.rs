@@ -2,6 +2,8 @@
 //!
 //! `hosted` and `local` serve two APIs over one core. The listeners that both share are defined here.
 
+pub mod backup;
+pub mod check;
 mod demo_data;
 pub mod hosted;
 mod listener;

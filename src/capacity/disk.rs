@@ -45,7 +45,7 @@ impl DiskRoom {
 }
 
 /// What an ordinary user may still write to the disk of a directory, in MiB.
-fn free_mib(dir: &Path) -> Option<u64> {
+pub fn free_mib(dir: &Path) -> Option<u64> {
     let disk = rustix::fs::statvfs(dir).ok()?;
     Some(disk.f_bavail.saturating_mul(disk.f_frsize) / MIB)
 }

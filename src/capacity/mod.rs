@@ -18,9 +18,9 @@ mod threads;
 use uuid::Uuid;
 
 pub use budget::{Budget, Load};
-pub use disk::DiskRoom;
+pub use disk::{DiskRoom, free_mib};
 pub use pools::{cores, index_permits, large_body_permits, run_heavy};
-pub use shares::{Share, Shares};
+pub use shares::{Share, Shares, TenantShare};
 pub use threads::{STACK_BYTES, bulk_runtime_or, lower_priority, runtime, search_pool, shorten_slice};
 
 /// The owner of work: a workspace, or `None` for the service itself and for unauthenticated callers.

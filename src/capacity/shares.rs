@@ -27,6 +27,15 @@ pub struct Share {
     tenant: Tenant,
 }
 
+/// What a tenant has of the permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantShare {
+    pub tenant: Tenant,
+    pub held: usize,
+    /// Tasks that wait for a permit.
+    pub waiting: usize,
+}
+
 #[derive(Debug)]
 struct State {
     capacity: usize,
@@ -99,6 +108,25 @@ impl Shares {
             }
         }
         self.take(tenant).await
+    }
+
+    /// Number of permits in use.
+    pub fn held(&self) -> usize {
+        let state = self.state.lock();
+        state.capacity - state.free
+    }
+
+    /// Who holds permits or waits for one, those with the most first.
+    pub fn shares(&self) -> Vec<TenantShare> {
+        let state = self.state.lock();
+        let shares = state.present.iter().map(|(tenant, presence)| TenantShare {
+            tenant: *tenant,
+            held: presence.held,
+            waiting: presence.waiting.len(),
+        });
+        let mut shares: Vec<TenantShare> = shares.collect();
+        shares.sort_by_key(|share| (std::cmp::Reverse(share.held + share.waiting), share.tenant));
+        shares
     }
 
     /// Number of free permits.

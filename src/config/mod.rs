@@ -42,7 +42,7 @@ pub struct ConfigError {
 
 impl ConfigError {
     /// `text` must start with the key and a colon.
-    fn new(text: String) -> Self {
+    pub fn new(text: String) -> Self {
         Self { text, range: None }
     }
 

@@ -1,5 +1,6 @@
 //! HTTP: two APIs over one core. Handlers extract, authorise, parse, call one handle and serialise.
 
+pub(crate) mod backup;
 mod body;
 mod client_ip;
 pub mod compression;
@@ -26,11 +27,13 @@ pub mod wire;
 use std::sync::Arc;
 
 use crate::actors::audit_writer::AuditHandle;
+use crate::actors::backup_writer::BackupHandle;
 use crate::actors::extractor::ExtractorHandle;
 use crate::actors::graph_store::GraphHandle;
 use crate::actors::identity::IdentityHandle;
 use crate::actors::notifier::NotifierHandle;
 use crate::actors::rate_limiter::RateLimiterHandle;
+use crate::actors::roster::ActorList;
 use crate::actors::staging::StagingHandle;
 use crate::actors::taxii_puller::PullerHandle;
 use crate::capacity::{Budget, DiskRoom};
@@ -47,6 +50,9 @@ pub struct AppState {
     pub staging: StagingHandle,
     pub puller: PullerHandle,
     pub notifier: NotifierHandle,
+    pub backup: BackupHandle,
+    /// How busy the actors are.
+    pub actors: ActorList,
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,

@@ -19,6 +19,9 @@ use utoipa::openapi::{Content, Header, OpenApi, PathItem, Ref, RefOr, Response, 
 use self::example::Examples;
 
 /// Media type of all bodies but exports.
+/// Example of the error below `storage.min_free_mib`.
+pub(super) const DISK_LOW: &str = "the disk has 12 MiB left, less than storage.min_free_mib (64): nothing is written until there \
+                                   is more; reading goes on";
 const JSON: &str = "application/json";
 const TOO_MANY: &str = "429";
 

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use super::handles::LocalHandles;
 use super::lease::Lease;
 use crate::actors::audit_writer::AuditWriter;
+use crate::actors::backup_writer::BackupCore;
 use crate::actors::config_owner::ConfigCore;
 use crate::actors::enricher::EnricherCore;
 use crate::actors::extractor::ExtractorCore;
@@ -25,6 +26,7 @@ use crate::actors::telemetry_tailer::{
 };
 use crate::actors::worker::ActorCore;
 use crate::actors::write_semaphore::WriteSemaphore;
+use crate::archive::ServiceKind;
 use crate::config::EmbeddingProvider;
 use crate::config::local::{Editor, LocalSettings, PiiPolicy};
 use crate::config::secret_variable;
@@ -48,7 +50,7 @@ const STREAMS_END: Duration = Duration::from_secs(1);
 /// Capacity of the telemetry queue; entries beyond it are dropped.
 const MAX_ENTRIES: usize = 1024;
 /// Larger than any note: in the value log an erased one would stay.
-const VALUE_LOG: usize = 16 << 20;
+pub(crate) const VALUE_LOG: usize = 16 << 20;
 
 /// The running actors of the local service.
 pub(crate) struct LocalCore {
@@ -147,11 +149,14 @@ impl LocalCore {
             patience,
         );
         let enricher = roster.worker(&Arc::new(enricher));
+        let backup = BackupCore::new(Arc::clone(&store), audit.clone(), ServiceKind::Local);
+        let backup = roster.worker(&Arc::new(backup));
         let (entries, recorded) = mpsc::channel(MAX_ENTRIES);
         let handles = LocalHandles {
             settings: watched,
             notes,
             audit,
+            backup,
             semaphore,
             extractor,
             enricher,
@@ -260,11 +265,16 @@ fn limits(settings: &LocalSettings) -> TelemetryLimits {
     }
 }
 
-async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> {
+/// Name and password of the owner of an external database.
+pub(crate) fn storage_owner() -> Result<Option<(String, SecretString)>, StartError> {
     let variable =
         |name: &str| secret_variable(name).map_err(|error| StartError::Configuration(error.to_string()));
     let user = variable("THREAT_MEMORY_STORAGE_USER")?.map(|user| user.expose_secret().to_owned());
-    let owner = user.zip(variable("THREAT_MEMORY_STORAGE_PASSWORD")?);
+    Ok(user.zip(variable("THREAT_MEMORY_STORAGE_PASSWORD")?))
+}
+
+async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> {
+    let owner = storage_owner()?;
     // All candidate owners of an external database share one user in it. A process that is refused must not lock the
     // owner out with a password of its own.
     let of_owner = owner.as_ref().map(|(_, password)| password.clone());

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use crate::actors::audit_writer::AuditHandle;
+use crate::actors::backup_writer::BackupHandle;
 use crate::actors::config_owner::ConfigHandle;
 use crate::actors::enricher::EnricherHandle;
 use crate::actors::extractor::ExtractorHandle;
@@ -21,6 +22,7 @@ pub(super) struct LocalHandles {
     pub(super) settings: watch::Receiver<Arc<LocalSettings>>,
     pub(super) notes: NoteHandle,
     pub(super) audit: AuditHandle,
+    pub(super) backup: BackupHandle,
     pub(super) semaphore: WriteSemaphoreHandle,
     pub(super) extractor: ExtractorHandle,
     pub(super) enricher: EnricherHandle,

@@ -29,6 +29,7 @@
 //! ```
 
 mod audit;
+mod backup;
 mod corrections;
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -12,7 +12,7 @@ mod manager;
 mod service;
 
 pub(crate) use self::address::{PublishedAddress, address_of};
-pub(crate) use self::core::LocalCore;
+pub(crate) use self::core::{LocalCore, VALUE_LOG, storage_owner};
 pub use self::manager::{MemoryError, MemoryManager, SynthesisResult};
 pub use crate::actors::note_store::{
     ChangesSince, EntityFilter, EntityOrder, FoundNote, NoteCorrection, NoteDeletion, NotesFound,

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use reqwest::dns::Resolve;
 use reqwest::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HOST,
@@ -182,6 +183,28 @@ impl GuardedClient {
         with_timeout(self.limits.total_timeout, self.execute(request)).await
     }
 
+    /// Like [`GuardedClient::post`], for an answer whose body is read piece by piece: it may have any size and take any time, as
+    /// long as a piece comes within the client's time-out.
+    ///
+    /// # Errors
+    /// [`OutboundError`]; an answer with an error status is none.
+    pub async fn post_for_stream(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<OutboundStream, OutboundError> {
+        let request = self.http.post(self.check_postable(url)?).body(body);
+        let request = request.headers(allowed_headers(&self.policy, headers));
+        let limit = self.limits.total_timeout;
+        let sent = timeout(limit, request.send()).await;
+        let response = sent.map_err(|_| timed_out(limit))?;
+        Ok(OutboundStream {
+            response: response.map_err(|error| exchange_failure(&error))?,
+            limit,
+        })
+    }
+
     /// The URL, if this client may post there.
     fn check_postable(&self, url: &Url) -> Result<Url, Refusal> {
         if self.policy.is_public() {
@@ -216,6 +239,41 @@ impl GuardedClient {
     }
 }
 
+/// An answer whose body is read piece by piece.
+pub struct OutboundStream {
+    response: Response,
+    limit: Duration,
+}
+
+impl OutboundStream {
+    pub fn status(&self) -> StatusCode {
+        self.response.status()
+    }
+
+    /// The next piece of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// When the connection breaks, or nothing comes within the time-out.
+    pub async fn next(&mut self) -> Result<Option<Bytes>, OutboundError> {
+        let piece = timeout(self.limit, self.response.chunk()).await;
+        let piece = piece.map_err(|_| timed_out(self.limit))?;
+        piece.map_err(|error| exchange_failure(&error))
+    }
+
+    /// A small body, whole.
+    ///
+    /// # Errors
+    /// As of [`OutboundStream::next`], or when it is larger.
+    pub async fn rest(&mut self, cap: usize) -> Result<Bytes, OutboundError> {
+        body::read(&mut self.response, cap).await
+    }
+}
+
+fn timed_out(limit: Duration) -> OutboundError {
+    let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    OutboundError::Timeout { ms }
+}
+
 /// The headers that a client of this policy sends.
 pub(super) fn allowed_headers(policy: &Policy, mut headers: HeaderMap) -> HeaderMap {
     if policy.is_public() {
@@ -234,10 +292,9 @@ async fn with_timeout(
     limit: Duration,
     exchange: impl Future<Output = Result<OutboundResponse, OutboundError>>,
 ) -> Result<OutboundResponse, OutboundError> {
-    let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
     timeout(limit, exchange)
         .await
-        .unwrap_or(Err(OutboundError::Timeout { ms }))
+        .unwrap_or_else(|_| Err(timed_out(limit)))
 }
 
 /// What a failed exchange means. The resolver's refusal travels inside the error.

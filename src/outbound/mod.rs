@@ -21,7 +21,7 @@ use bytes::Bytes;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
-pub use self::client::{GuardedClient, USER_AGENT};
+pub use self::client::{GuardedClient, OutboundStream, USER_AGENT};
 pub use self::resolve::SystemResolver;
 use crate::config::FeedSettings;
 pub use crate::domain::destination::{Policy, Refusal, Rule};

@@ -7,6 +7,7 @@
 mod activity;
 mod commit;
 mod directory;
+pub(super) mod examine;
 mod look_up;
 mod merging;
 mod purge;

@@ -38,6 +38,7 @@ pub use document::{
     Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Population, Relation, RowPredicate, StructuredQuery,
 };
 pub use error::{EmbedError, SearchError};
+pub use index::examine::examine;
 use index::writers::WriterPool;
 pub use index::{Step, StepFilter, WorkspaceIndex};
 pub use keyword::networks::NetworkHits;

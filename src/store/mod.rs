@@ -3,7 +3,9 @@
 //! Invariants: every statement that reads or writes tenant data filters by workspace; every write that can conflict
 //! is retried with jitter within a budget; rows that belong together are written in one transaction.
 
+mod archive;
 mod audit;
+mod check;
 mod connection;
 mod drafts;
 mod feeds;
@@ -29,10 +31,12 @@ use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
+pub use archive::{BackUp, BackUpError, RestoreError, Restored, Snapshot, StoreGuard, StoreTarget, restore};
 pub use audit::AuditFilter;
 use audit::Chain;
 pub use audit::relink::RelinkReport;
 use audit::reserve::AuditReserve;
+pub use check::StoreReport;
 use connection::database::{Database, WriteBreaker};
 pub use connection::error::StoreError;
 pub use connection::lease::Holder;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use surrealdb::Surreal;
-use surrealdb::engine::any::connect;
+use surrealdb::engine::any::{Any, connect};
 use surrealdb::engine::local::Db;
 use surrealdb::opt::auth::{Database as DatabaseUser, Root};
 use surrealdb_cnf::ConfigMap;
@@ -16,6 +16,7 @@ use surrealdb_engine_local::Datastore;
 use uuid::Uuid;
 
 use super::Store;
+use super::archive::{Purpose, StoreTarget};
 use super::connection::connector::{Connector, remote_config};
 use super::connection::database::{Connection, Database};
 use super::connection::error::StoreError;
@@ -160,7 +161,10 @@ impl Store {
     }
 
     /// A store over a database whose schema is up to date.
-    async fn over(db: Database, temporary: Option<TemporaryDir>) -> Result<Self, StoreError> {
+    pub(in crate::store) async fn over(
+        db: Database,
+        temporary: Option<TemporaryDir>,
+    ) -> Result<Self, StoreError> {
         Ok(Self {
             id_secret: id_secret::read(&db).await?,
             db,
@@ -193,6 +197,38 @@ impl Store {
     }
 }
 
+impl Database {
+    /// Opens a store without a migration, as its owner; an embedded one with the marker that its commits follow.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`].
+    pub(in crate::store) async fn open_as_owner(
+        target: &StoreTarget,
+        purpose: Purpose,
+    ) -> Result<(Self, Option<Arc<StoreMarker>>), StoreError> {
+        let StoreTarget {
+            url, memory, server, ..
+        } = target;
+        let budget = SizeLimit::new(memory.transaction);
+        let (connection, marker) = if let Some(dir) = embedded_dir(url) {
+            let marker = StoreMarker::begin(dir, purpose == Purpose::Restore)?;
+            let engine = open_embedded(url, *memory, CommitSync::Every, Some(&marker)).await?;
+            (Connection::Embedded(engine), Some(marker))
+        } else {
+            let server = server.as_ref();
+            let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
+            (Connection::Remote(owner_session(url, server).await?), None)
+        };
+        let db = Self::new(connection, budget);
+        let database = target.service.database();
+        match purpose {
+            Purpose::Read => db.use_database(NAMESPACE, database).await?,
+            Purpose::Restore => migrate::make_database(&db, NAMESPACE, database).await?,
+        }
+        Ok((db, marker))
+    }
+}
+
 /// Whether a commit waits for the disk.
 #[derive(Debug, Clone, Copy)]
 enum CommitSync {
@@ -214,6 +250,18 @@ async fn open_server(
     user: DatabaseUser,
     budget: SizeLimit,
 ) -> Result<Arc<Pool>, StoreError> {
+    let admin = owner_session(url, server).await?;
+    let admin = Database::new(Connection::Remote(admin), budget);
+    migrate::run(&admin, &user, Hashing::Slow).await?;
+    let dial = Connector {
+        url: url.to_owned(),
+        user,
+    };
+    Ok(Pool::open(dial, server.connections, server.timeout).await?)
+}
+
+/// A session of a server as its owner.
+async fn owner_session(url: &str, server: &StorageServer) -> Result<Surreal<Any>, StoreError> {
     let owner = Root {
         username: server.username.clone(),
         password: server.password.expose_secret().to_owned(),
@@ -224,16 +272,9 @@ async fn open_server(
         Ok::<_, surrealdb::Error>(session)
     };
     let admin = tokio::time::timeout(CONNECT_LIMIT, admin).await;
-    let admin = admin
+    admin
         .map_err(|_| open_error(url, format!("no answer in {CONNECT_LIMIT:?}")))?
-        .map_err(|error| open_error(url, error))?;
-    let admin = Database::new(Connection::Remote(admin), budget);
-    migrate::run(&admin, &user, Hashing::Slow).await?;
-    let dial = Connector {
-        url: url.to_owned(),
-        user,
-    };
-    Ok(Pool::open(dial, server.connections, server.timeout).await?)
+        .map_err(|error| open_error(url, error))
 }
 
 /// The directory of an embedded, durable store.

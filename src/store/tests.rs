@@ -3,6 +3,7 @@
 mod addresses;
 mod audit_migration;
 mod backends;
+mod check;
 mod feed_batches;
 mod feeds;
 mod hand_ins;

@@ -72,7 +72,7 @@ pub async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
 }
 
 /// Counts the bundle's objects in an export of a search for its word.
-async fn found(client: &Client, sent: &Sent) -> usize {
+pub async fn found(client: &Client, sent: &Sent) -> usize {
     let pairs = [("q", sent.word.as_str()), ("limit", "100")];
     let answer = client
         .get(&format!("/api/recall/search?{}", encode(&pairs)))

@@ -6,7 +6,9 @@
     clippy::wildcard_enum_match_arm
 )]
 
+mod backup;
 mod benchmarks_page;
+mod check;
 mod data_directory;
 mod disk_full;
 mod disk_room;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::helpers::{Client, run};
 use crate::local::durability::local;
-use crate::process::{Service, finish, hosted};
+use crate::process::{Service, finish, hosted, program};
 use crate::stix::{object, text};
 
 /// Archives of data directories, by the number of the last migration.
@@ -133,6 +133,35 @@ fn the_hosted_service_opens_what_earlier_versions_wrote() {
             assert_eq!(text(&found["results"][0], "name"), "Later Spade");
             let chain = client.get("/api/audit/verify").await.expect(200).await;
             assert_eq!(chain["valid"], true, "{chain}");
+            service.stop();
+        }
+    });
+}
+
+#[test]
+fn an_archive_of_an_earlier_version_is_brought_up_to_date() {
+    run(async {
+        for version in VERSIONS {
+            let dir = unpack(version);
+            let before = answers(dir.path(), "hosted");
+            let archive = dir.path().join("archive.tar.zst");
+            let archive = archive.to_str().unwrap();
+            let restored = dir.path().join("restored");
+            for (arguments, store) in [
+                (
+                    vec!["backup", "--with-secrets", archive],
+                    &dir.path().join("hosted"),
+                ),
+                (vec!["restore", archive], &restored),
+            ] {
+                let mut command = program();
+                command.args(arguments).arg("--storage");
+                command.arg(format!("surrealkv://{}", store.display()));
+                let done = finish(command.env("THREAT_MEMORY_BACKUP_PASSPHRASE", "a passphrase of the test"));
+                assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            }
+            let service = Service::start(hosted(&restored));
+            assert_hosted(&service.admin().await, &before).await;
             service.stop();
         }
     });

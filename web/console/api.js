@@ -102,6 +102,8 @@ export const api = {
   changeCollection: (id, changes, options) =>
     client.json("PATCH", at("/api/admin/collections", id), { body: changes, ...options }),
   removeCollection: (id, options) => client.send("DELETE", at("/api/admin/collections", id), options),
+  /** How busy the service is; for the operator. */
+  actors: (options) => client.get("/api/admin/actors", options),
   apiKeys: (options) => client.get("/api/admin/api-keys", options),
 
   feeds: (options) => client.get("/api/threat-intel/feeds", options),

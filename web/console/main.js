@@ -33,6 +33,7 @@ const views = [
     async () => (await import("../views/duplicates.js")).duplicates(api), "review")],
   ["admin", later("collections", "Collections",
     async () => (await import("../views/collections.js")).collections(api))],
+  ["admin", later("actors", "Load", async () => (await import("../views/actors.js")).actors(api))],
   ["audit:read", later("audit", "Audit log", async () => (await import("../views/audit.js")).audit(api))],
 ];
 

@@ -238,7 +238,7 @@ fn a_full_write_gate_refuses_at_once_and_reads_go_on() {
             let handle = handle.clone();
             async move { handle.call(Change(task)).await }
         });
-        until(|| handle.inner.writes.free() == 0).await;
+        until(|| handle.inner.writes.permits.free() == 0).await;
         let since = Instant::now();
         assert!(is_busy(&handle.call(Change(Task::Echo(1))).await));
         assert!(since.elapsed() < Duration::from_secs(10));
@@ -259,9 +259,9 @@ fn reads_wait_their_turn_and_the_line_is_bounded() {
             tokio::spawn(async move { handle.call(Look(task)).await })
         };
         let holder = call(task);
-        until(|| handle.inner.reads.free() == 0).await;
+        until(|| handle.inner.reads.permits.free() == 0).await;
         let waiting: Vec<_> = (1..=3).map(|n| call(Task::Echo(n))).collect();
-        until(|| handle.inner.reads.waiting() == 3).await;
+        until(|| handle.inner.reads.permits.waiting() == 3).await;
         assert!(
             is_busy(&handle.call(Look(Task::Echo(9))).await),
             "the line is full"
@@ -276,7 +276,7 @@ fn reads_wait_their_turn_and_the_line_is_bounded() {
         for (n, waiting) in (1..).zip(waiting) {
             assert_eq!(waiting.await.unwrap().unwrap(), n);
         }
-        assert_eq!(handle.inner.reads.waiting(), 0);
+        assert_eq!(handle.inner.reads.permits.waiting(), 0);
     });
 }
 
@@ -290,17 +290,17 @@ fn a_caller_that_goes_away_gives_its_place_and_its_permit_back() {
             tokio::spawn(async move { handle.call(Look(task)).await })
         };
         let holder = call(task);
-        until(|| handle.inner.reads.free() == 0).await;
+        until(|| handle.inner.reads.permits.free() == 0).await;
         let waiting = call(Task::Echo(1));
-        until(|| handle.inner.reads.waiting() == 1).await;
+        until(|| handle.inner.reads.permits.waiting() == 1).await;
         waiting.abort();
-        until(|| handle.inner.reads.waiting() == 0).await;
+        until(|| handle.inner.reads.permits.waiting() == 0).await;
         // The work continues without its caller and keeps its permit until it ends.
         holder.abort();
         assert!(holder.await.unwrap_err().is_cancelled());
-        assert_eq!(handle.inner.reads.free(), 0);
+        assert_eq!(handle.inner.reads.permits.free(), 0);
         release.close();
-        until(|| handle.inner.reads.free() == 1).await;
+        until(|| handle.inner.reads.permits.free() == 1).await;
         assert_eq!(handle.call(Look(Task::Echo(5))).await.unwrap(), 5);
     });
 }
@@ -325,13 +325,13 @@ fn what_takes_too_long_is_a_timeout_and_its_permit_comes_back_when_the_work_ends
                 "{result:?}"
             );
         }
-        assert_eq!(handle.inner.reads.waiting(), 0);
+        assert_eq!(handle.inner.reads.permits.waiting(), 0);
         assert!(
             is_busy(&handle.call(Change(Task::Echo(1))).await),
             "the work still holds the gate"
         );
         release.close();
-        until(|| handle.inner.reads.free() == 1 && handle.inner.writes.free() == 1).await;
+        until(|| handle.inner.reads.permits.free() == 1 && handle.inner.writes.permits.free() == 1).await;
         assert_eq!(handle.call(Change(Task::Echo(6))).await.unwrap(), 6);
     });
 }
@@ -342,7 +342,7 @@ fn the_keeper_revives_a_dead_actor_and_gives_up_on_one_that_dies_too_often() {
         let handle = start(NARROW);
         let given_up = Arc::new(AtomicU32::new(0));
         let gave = Arc::clone(&given_up);
-        let keeper = tokio::spawn(keeper::watch(vec![Box::new(handle.clone())], 2, move |name| {
+        let keeper = tokio::spawn(keeper::watch(vec![Arc::new(handle.clone())], 2, move |name| {
             assert_eq!(name, "probe");
             gave.fetch_add(1, Ordering::AcqRel);
         }));
@@ -391,8 +391,8 @@ fn a_crowd_of_callers_is_answered_or_refused_and_leaves_every_permit_free() {
             .await
             .into_iter()
             .for_each(|call| call.unwrap());
-        until(|| handle.inner.reads.free() == 4 && handle.inner.writes.free() == 4).await;
-        assert_eq!(handle.inner.reads.waiting(), 0);
+        until(|| handle.inner.reads.permits.free() == 4 && handle.inner.writes.permits.free() == 4).await;
+        assert_eq!(handle.inner.reads.permits.waiting(), 0);
     });
 }
 
@@ -411,7 +411,7 @@ fn a_workspace_that_fills_its_part_of_the_write_gate_is_refused_and_another_one_
                 tokio::spawn(async move { handle.call(ChangeOf(loud, task)).await })
             })
             .collect();
-        until(|| handle.inner.writes.free() == 1).await;
+        until(|| handle.inner.writes.permits.free() == 1).await;
         assert!(is_busy(&handle.call(ChangeOf(loud, Task::Echo(1))).await));
         for n in 0..5 {
             assert_eq!(handle.call(ChangeOf(quiet, Task::Echo(n))).await.unwrap(), n);
@@ -438,13 +438,13 @@ fn a_write_waits_for_its_share_while_others_hold_it_and_then_is_refused() {
             let handle = handle.clone();
             tokio::spawn(async move { handle.call(ChangeOf(loud, task)).await })
         };
-        until(|| handle.inner.writes.free() == 0).await;
+        until(|| handle.inner.writes.permits.free() == 0).await;
         assert!(is_busy(&handle.call(ChangeOf(quiet, Task::Echo(1))).await));
         let waits = {
             let handle = handle.clone();
             tokio::spawn(async move { handle.call(ChangeOf(quiet, Task::Echo(2))).await })
         };
-        until(|| handle.inner.writes.waiting() == 1).await;
+        until(|| handle.inner.writes.permits.waiting() == 1).await;
         release.close();
         assert_eq!(waits.await.unwrap().unwrap(), 2);
         holder.await.unwrap().unwrap();
@@ -475,7 +475,7 @@ fn the_load_of_a_request_is_given_back_when_its_work_ends_also_without_its_calle
             let handle = handle.clone();
             tokio::spawn(async move { handle.call(Change(task)).await })
         };
-        until(|| handle.inner.writes.free() == 0).await;
+        until(|| handle.inner.writes.permits.free() == 0).await;
         let mut load = budget.load(None);
         load.grow(70).unwrap();
         assert!(is_busy(&handle.call_with(Change(Task::Echo(1)), load).await));

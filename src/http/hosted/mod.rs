@@ -1,8 +1,10 @@
 //! The hosted API: one file per resource.
 
+mod actors;
 mod admin;
 mod audit;
 mod auth;
+mod backup;
 mod changes;
 mod collections;
 mod corrections;
@@ -48,6 +50,8 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     oauth::configure(cfg);
     admin::configure(cfg);
     operator::configure(cfg);
+    backup::configure(cfg);
+    actors::configure(cfg);
     collections::configure(cfg);
     erasures::configure(cfg);
     ingest::configure(cfg);

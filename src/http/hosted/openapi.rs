@@ -11,18 +11,18 @@ use utoipa::{Modify, OpenApi, ToSchema};
 use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
-    admin, audit, auth, changes, collections, corrections, demo, erasures, feeds, health, ingest, lookup,
-    merges, nodes, oauth, operator, pilot, recall, resource, staging,
+    actors, admin, audit, auth, backup, changes, collections, corrections, demo, erasures, feeds, health,
+    ingest, lookup, merges, nodes, oauth, operator, pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
-use crate::http::openapi::{Conventions, readable};
+use crate::http::openapi::{Conventions, DISK_LOW, readable};
 use crate::http::query::KnownParameters;
 use crate::http::viewer::Viewer;
 
 /// What follows from a rule rather than from a handler.
 const CONVENTIONS: Conventions = Conventions {
     guarded: &[401, 403, 429],
-    with_body: &[400, 408, 413, 415],
+    with_body: &[400, 408, 413, 415, 507],
     with_query: &[400],
     with_id: &[404],
     always: &[500, 503],
@@ -124,6 +124,8 @@ fn document() -> utoipa::openapi::OpenApi {
         lookup::Docs::openapi(),
         nodes::Docs::openapi(),
         changes::Docs::openapi(),
+        backup::Docs::openapi(),
+        actors::Docs::openapi(),
         corrections::Docs::openapi(),
         merges::Docs::openapi(),
         ingest::Docs::openapi(),
@@ -171,6 +173,9 @@ fn meaning(status: StatusCode) -> &'static str {
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "The body is not of the media type `application/json`.",
         StatusCode::TOO_MANY_REQUESTS => "The rate limit is exceeded.",
         StatusCode::INTERNAL_SERVER_ERROR => "The service failed.",
+        StatusCode::INSUFFICIENT_STORAGE => {
+            "The disk has less free space than `storage.min_free_mib`; reads and deletions go on."
+        }
         StatusCode::SERVICE_UNAVAILABLE => {
             "The service is busy, or its database is out of reach; retry later."
         }
@@ -192,6 +197,7 @@ fn error(status: StatusCode) -> (std::borrow::Cow<'static, str>, Value) {
         StatusCode::TOO_MANY_REQUESTS => "rate limit exceeded",
         StatusCode::BAD_GATEWAY => "the pull failed: the collection answered 503",
         StatusCode::GATEWAY_TIMEOUT => "the pull failed: the collection was too slow",
+        StatusCode::INSUFFICIENT_STORAGE => DISK_LOW,
         StatusCode::SERVICE_UNAVAILABLE => "graph store is busy; retry shortly",
         _ => "the request failed unexpectedly",
     };

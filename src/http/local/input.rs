@@ -7,7 +7,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The fields of all request bodies of the API; unknown fields are ignored.
-const KNOWN: [&str; 19] = [
+const KNOWN: [&str; 22] = [
+    "archives",
+    "chunks",
+    "passphrase",
     "query",
     "k",
     "domain",

@@ -1,5 +1,6 @@
 //! The local API: one file per resource. Responses keep the shapes that clients of the tool it replaces expect.
 
+mod backup;
 mod body;
 mod changes;
 mod config;
@@ -78,6 +79,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     graph::configure(cfg);
     lookup::configure(cfg);
     changes::configure(cfg);
+    backup::configure(cfg);
     system::configure(cfg);
     streams::configure(cfg);
     config::configure(cfg);

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 
+use super::backup::BackUpBody;
 use super::changes::ChangesQuery;
 use super::error::{BAD_BODY, ErrorBody, InvalidBody, KEY_REQUIRED, LocalError, RATE_LIMITED, SET_A_KEY};
 use super::graph::{EdgesQuery, EntitiesQuery, MergeBody, NodeQuery, NodesQuery, UnmergeBody, ViewQuery};
@@ -22,12 +23,13 @@ use super::memory::{CorrectionBody, IngestBody, RecallBody, RememberBody, Supers
 use super::system::{HistoryQuery, LogsQuery};
 use super::validate::{Fields, ReaderSchema};
 use super::{
-    API_VERSION, LocalState, changes, config, graph, guard, guarded_resource, lookup, memory, streams, system,
+    API_VERSION, LocalState, backup, changes, config, graph, guard, guarded_resource, lookup, memory,
+    streams, system,
 };
 use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
 use crate::http::document::Document;
-use crate::http::openapi::{Conventions, readable};
+use crate::http::openapi::{Conventions, DISK_LOW, readable};
 use crate::http::query::KnownParameters;
 use crate::http::viewer::Viewer;
 
@@ -39,7 +41,7 @@ const ABOUT: &str = "A memory of notes: it remembers texts, finds them again and
 
 const CONVENTIONS: Conventions = Conventions {
     guarded: &[],
-    with_body: &[400, 408, 413, 422],
+    with_body: &[400, 408, 413, 422, 507],
     with_query: &[422],
     with_id: &[404],
     always: &[401, 403, 405, 429, 500, 503],
@@ -156,6 +158,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
         graph::Docs::openapi(),
         lookup::Docs::openapi(),
         changes::Docs::openapi(),
+        backup::Docs::openapi(),
         system::Docs::openapi(),
         streams::Docs::openapi(),
         config::Docs::openapi(),
@@ -198,8 +201,9 @@ pub(super) fn current(settings: &LocalSettings, with_key: bool) -> Option<Value>
 }
 
 /// What the reader of each body takes.
-fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 9] {
+fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 10] {
     [
+        ("BackUpBody", Fields::describe(BackUpBody::read)),
         (
             "RecallBody",
             Fields::describe(|fields| RecallBody::read(fields, settings)),
@@ -307,6 +311,9 @@ fn meaning(status: StatusCode) -> &'static str {
         StatusCode::PAYLOAD_TOO_LARGE => "The body is larger than its fields can be.",
         StatusCode::UNPROCESSABLE_ENTITY => "Fields are invalid; each is named with its rule.",
         StatusCode::TOO_MANY_REQUESTS => "More requests in a minute than `web.rate_limit_per_minute`.",
+        StatusCode::INSUFFICIENT_STORAGE => {
+            "The disk has less free space than `storage.min_free_mib`; reads and deletions go on."
+        }
         StatusCode::SERVICE_UNAVAILABLE => {
             "No key is configured, and the caller is not on this machine; or the service is too busy, or its disk failed."
         }
@@ -330,6 +337,7 @@ fn error(status: StatusCode) -> (Cow<'static, str>, Value) {
         StatusCode::REQUEST_TIMEOUT => "the body was not sent in time",
         StatusCode::PAYLOAD_TOO_LARGE => "body exceeds the limit of 78736 bytes",
         StatusCode::TOO_MANY_REQUESTS => RATE_LIMITED,
+        StatusCode::INSUFFICIENT_STORAGE => DISK_LOW,
         StatusCode::SERVICE_UNAVAILABLE => SET_A_KEY,
         _ => "Internal Server Error",
     };

@@ -238,7 +238,7 @@ pub(super) fn last_commit(index: &Index) -> Result<Option<Commit>, SearchError> 
 }
 
 /// Compares every file in use with its checksum.
-fn check(index: &Index, dir: &Path) -> Result<(), SearchError> {
+pub(super) fn check(index: &Index, dir: &Path) -> Result<(), SearchError> {
     let segments = index.searchable_segment_metas()?;
     let in_use = |name: &str| {
         segments

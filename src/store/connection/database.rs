@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use surrealdb::engine::any::Any;
 use surrealdb::engine::local::Db;
-use surrealdb::method::Transaction;
+use surrealdb::method::{ItemStream, Transaction};
 use surrealdb::opt::auth::Database as DatabaseUser;
 use surrealdb::types::{SurrealValue, Variables};
 use surrealdb::{IndexedResults, Surreal};
@@ -214,6 +214,15 @@ impl Database {
         }
     }
 
+    /// A connection for what reads for minutes: a pool's sockets have the time-out of a statement.
+    pub(in crate::store) async fn for_long_reads(&self) -> surrealdb::Result<Self> {
+        let mut same = self.clone();
+        if let Connection::Pool(pool) = &self.connection {
+            same.connection = Connection::Remote(pool.own_session().await?);
+        }
+        Ok(same)
+    }
+
     /// Begins a client transaction in its own session.
     pub(in crate::store) async fn begin(self) -> surrealdb::Result<WriteTransaction> {
         self.breaker.allow()?;
@@ -298,7 +307,7 @@ impl WriteTransaction {
     }
 
     /// Rolls back.
-    pub(super) async fn cancel(self) -> surrealdb::Result<()> {
+    pub(in crate::store) async fn cancel(self) -> surrealdb::Result<()> {
         match self.transaction {
             ClientTransaction::Embedded(tx) => tx.cancel().await.map(drop),
             ClientTransaction::Remote(tx) => tx.cancel().await.map(drop),
@@ -308,6 +317,26 @@ impl WriteTransaction {
 }
 
 impl<'a> Statement<'a> {
+    /// Runs one statement that reads, and hands over its rows as they are found.
+    pub(in crate::store) fn stream(self) -> surrealdb::Result<ItemStream> {
+        let Statement {
+            target,
+            text,
+            variables,
+            ..
+        } = self;
+        let text = text.into_owned();
+        match target {
+            Target::Embedded(db) => db.query(text).bind(variables).stream_items(),
+            Target::Remote(db) => db.query(text).bind(variables).stream_items(),
+            Target::EmbeddedTransaction(tx) => tx.query(text).bind(variables).stream_items(),
+            Target::RemoteTransaction(tx) => tx.query(text).bind(variables).stream_items(),
+            Target::Pool(_) | Target::PooledTransaction(_) => Err(surrealdb::Error::internal(
+                "the sockets of a pool hand over no rows one by one".to_owned(),
+            )),
+        }
+    }
+
     /// Binds a parameter.
     pub(in crate::store) fn bind<T: SurrealValue>(mut self, (name, value): (&str, T)) -> Self {
         self.variables.insert(name.to_owned(), value);

@@ -33,6 +33,12 @@ pub enum StoreError {
     Marker { path: String, cause: String },
     #[error("the schema is version {found}, this program knows {known}; use a newer program")]
     TooNew { found: i64, known: i64 },
+    #[error(
+        "an archive was restored into this store in part; run threat-memory restore again with the same archive to finish it"
+    )]
+    HalfRestored,
+    #[error("there is no store in {0}")]
+    Missing(String),
     #[error("database: {0}")]
     Database(#[from] surrealdb::Error),
     #[error(transparent)]
@@ -51,7 +57,9 @@ impl StoreError {
             | StoreError::Behind { .. }
             | StoreError::Gone { .. }
             | StoreError::Marker { .. }
-            | StoreError::TooNew { .. } => DomainError::internal(what, self),
+            | StoreError::TooNew { .. }
+            | StoreError::HalfRestored
+            | StoreError::Missing(_) => DomainError::internal(what, self),
         }
     }
 }

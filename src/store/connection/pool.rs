@@ -108,6 +108,11 @@ impl Pool {
         Ok(pool)
     }
 
+    /// A socket beside the pool's, signed in as they are.
+    pub(super) async fn own_session(&self) -> surrealdb::Result<Surreal<Any>> {
+        self.dial.session().await
+    }
+
     /// Number of replies lost so far.
     pub(in crate::store) fn losses(&self) -> u64 {
         self.losses.load(Ordering::Acquire)

@@ -60,6 +60,20 @@ impl Store {
         rows.into_iter().map(ApiKeyRecord::try_from).collect()
     }
 
+    /// The API keys of all workspaces that are valid and end in this time.
+    pub async fn ending_api_keys(
+        &self,
+        now: DateTime<Utc>,
+        until: DateTime<Utc>,
+    ) -> Result<Vec<ApiKeyRecord>, DomainError> {
+        let query =
+            "SELECT * FROM api_key WHERE revoked_at = NONE AND expires_at > $now AND expires_at <= $until";
+        let statement = self.db.query(query).bind(("now", now)).bind(("until", until));
+        let mut response = statement.await.map_err(failed(READ))?;
+        let rows: Vec<ApiKeyRow> = response.take(0).map_err(failed(READ))?;
+        rows.into_iter().map(ApiKeyRecord::try_from).collect()
+    }
+
     /// Creates an API key, with the audit entry.
     pub async fn create_api_key(
         &self,

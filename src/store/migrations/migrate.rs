@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::audit;
 use crate::domain::error::DomainError;
+use crate::store::archive::refuse_half_restored;
 use crate::store::connection::database::Database;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_race_retry;
@@ -111,6 +112,26 @@ async fn migrate(admin: &Database, user: &DatabaseUser, hashing: Hashing) -> Res
         username: user,
         password,
     } = user;
+    make_database(admin, namespace, database).await?;
+    refuse_half_restored(admin).await?;
+    apply(admin, known_version()).await?;
+    let password = hashing.clause(password)?;
+    admin
+        .query(format!(
+            "DEFINE USER OVERWRITE {user} ON DATABASE {password} ROLES VIEWER \
+             DURATION FOR TOKEN 12h, FOR SESSION NONE"
+        ))
+        .await?
+        .check()?;
+    Ok(())
+}
+
+/// Selects a database, which is made if it is missing.
+pub(in crate::store) async fn make_database(
+    admin: &Database,
+    namespace: &str,
+    database: &str,
+) -> Result<(), StoreError> {
     admin
         .query(format!("DEFINE NAMESPACE IF NOT EXISTS {namespace}"))
         .await?
@@ -121,7 +142,19 @@ async fn migrate(admin: &Database, user: &DatabaseUser, hashing: Hashing) -> Res
         ))
         .await?
         .check()?;
-    admin.use_database(namespace, database).await?;
+    Ok(admin.use_database(namespace, database).await?)
+}
+
+/// The version of the schema that this program makes.
+pub(in crate::store) fn known_version() -> i64 {
+    MIGRATIONS.last().map_or(0, |(number, _)| *number)
+}
+
+/// Applies the migrations that are missing up to this one.
+///
+/// # Errors
+/// [`StoreError::TooNew`] for a schema that this program does not know.
+pub(in crate::store) async fn apply(admin: &Database, up_to: i64) -> Result<(), StoreError> {
     admin
         .query(
             "DEFINE TABLE IF NOT EXISTS schema_version TYPE NORMAL SCHEMAFULL PERMISSIONS NONE;
@@ -130,14 +163,15 @@ async fn migrate(admin: &Database, user: &DatabaseUser, hashing: Hashing) -> Res
         .await?
         .check()?;
     let version = version_of(admin).await?;
-    let known = MIGRATIONS.last().map_or(0, |(number, _)| *number);
+    let known = known_version();
     if version > known {
         return Err(StoreError::TooNew {
             found: version,
             known,
         });
     }
-    for (number, script) in MIGRATIONS.iter().filter(|(number, _)| *number > version) {
+    let missing = |number: i64| number > version && number <= up_to;
+    for (number, script) in MIGRATIONS.iter().filter(|(number, _)| missing(*number)) {
         if *number == AUDIT_MOVED {
             let moved = audit::run(admin).await;
             // Another process may have been faster, and removed the tables.
@@ -151,14 +185,6 @@ async fn migrate(admin: &Database, user: &DatabaseUser, hashing: Hashing) -> Res
             format!("BEGIN; {script} CREATE schema_version:{number} SET applied_at = time::now(); COMMIT;");
         admin.query(whole).await?.check()?;
     }
-    let password = hashing.clause(password)?;
-    admin
-        .query(format!(
-            "DEFINE USER OVERWRITE {user} ON DATABASE {password} ROLES VIEWER \
-             DURATION FOR TOKEN 12h, FOR SESSION NONE"
-        ))
-        .await?
-        .check()?;
     Ok(())
 }
 

@@ -184,3 +184,34 @@ fn finished_batches_end_with_their_entities_and_open_ones_never() {
         assert_eq!(rows(&store.db, "staged_entity").await.len(), kept.len());
     });
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_end_soon_are_those_that_are_valid_now() {
+    let (store, now) = (fresh().await, clock::now());
+    let statement = "INSERT INTO api_key { id: type::record('api_key', $id), ws: $id, owner: $id, name: $name, \
+        key_hash: $name, scopes: ['read'], expires_at: $expires_at, revoked_at: $revoked_at, created_at: $now }";
+    for (name, ends_in, revoked) in [
+        ("gone", Some(-1), false),
+        ("soon", Some(3), false),
+        ("revoked", Some(3), true),
+        ("later", Some(30), false),
+        ("never", None, false),
+    ] {
+        let made = store
+            .db
+            .query(statement)
+            .bind(("id", Uuid::new_v4()))
+            .bind(("name", name.to_owned()));
+        let made = made.bind(("expires_at", ends_in.map(|days| now + TimeDelta::days(days))));
+        let made = made
+            .bind(("revoked_at", revoked.then_some(now)))
+            .bind(("now", now));
+        made.await.unwrap().check().unwrap();
+    }
+    let ending = store
+        .ending_api_keys(now, now + TimeDelta::days(14))
+        .await
+        .unwrap();
+    let names: Vec<&str> = ending.iter().map(|key| key.name.as_str()).collect();
+    assert_eq!(names, ["soon"]);
+}

@@ -129,6 +129,12 @@ pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
     log.step(route, refused, 404, &[]).await;
     let refused = Answer(request(viewer).send().await.unwrap());
     log.step(route, refused, 403, &[]).await;
+    let (route, path) = ("POST /api/admin/backup", "/api/admin/backup");
+    let written = [("backup.create", "success")];
+    log.step(route, admin.post(path, &json!({})).await, 200, &written)
+        .await;
+    log.step(route, viewer.post(path, &json!({})).await, 403, &[])
+        .await;
     let (route, path) = ("GET /api/audit/export", "/api/audit/export");
     log.step(route, admin.get(path).await, 200, &[("audit.export", "success")])
         .await;

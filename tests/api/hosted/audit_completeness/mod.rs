@@ -18,7 +18,7 @@ use crate::helpers::{Answer, TestApp, run, settings};
 use crate::stix::text;
 
 /// Routes that read and are no search: they leave nothing in the log.
-const SILENT: [&str; 27] = [
+const SILENT: [&str; 28] = [
     "GET /health",
     "GET /api/health",
     "GET /openapi.json",
@@ -39,6 +39,7 @@ const SILENT: [&str; 27] = [
     "GET /api/admin/collections",
     "GET /api/admin/collections/{id}",
     "GET /api/admin/workspace",
+    "GET /api/admin/actors",
     "GET /api/admin/workspaces",
     "GET /api/admin/erasures/{id}",
     "GET /api/admin/workspaces/{id}",

@@ -244,6 +244,10 @@ pub(super) fn routes() -> Vec<Route> {
             route(delete, "/api/admin/workspaces/{id}", Operator, 409, 403),
             || json!({"name": "matrix"}),
         ),
+        with_body(
+            route(post.clone(), "/api/admin/backup", Operator, 200, 403),
+            || json!({}),
+        ),
         route(get.clone(), pilot::REQUESTS, Operator, 200, 403),
         route(get.clone(), "/api/admin/workspace", Admin, 200, 200),
         route(patch.clone(), "/api/admin/workspace", Admin, 200, 200),
@@ -251,6 +255,7 @@ pub(super) fn routes() -> Vec<Route> {
             route(post.clone(), "/api/admin/workspaces", Operator, 201, 403),
             || json!({"name": "matrix", "admin_email": new_email(), "admin_password": PASSWORD}),
         ),
+        route(get.clone(), "/api/admin/actors", Operator, 200, 403),
         route(get.clone(), "/api/admin/workspaces", Operator, 200, 403),
         route(get, "/api/admin/workspaces/{id}", Operator, 200, 403),
         route(patch, "/api/admin/workspaces/{id}", Operator, 200, 403),
