@@ -29,6 +29,7 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
+use tokio::sync::RwLock;
 use uuid::Uuid;
 
 pub use archive::{BackUp, BackUpError, RestoreError, Restored, Snapshot, StoreGuard, StoreTarget, restore};
@@ -101,6 +102,8 @@ pub struct Store {
     reserve: Option<Arc<AuditReserve>>,
     /// Recall sessions that could not be stored, newest last.
     unsaved: Mutex<VecDeque<(Uuid, SessionRecord)>>,
+    /// Held by snapshots, which keep what is deleted after them; exclusively while files are rewritten.
+    snapshots: Arc<RwLock<()>>,
     /// The files of an embedded store.
     dir: Option<PathBuf>,
     /// Dropped last: waits for the engine to close.

@@ -172,17 +172,19 @@ impl Store {
             opened: crate::clock::now(),
             reserve: None,
             unsaved: Mutex::default(),
+            snapshots: Arc::default(),
             dir: temporary.as_ref().map(TemporaryDir::store),
             temporary,
         })
     }
 
     /// Rewrites the files of an embedded store, so that nothing is left in them of what was deleted or overwritten before.
-    /// An external database has files of its own.
+    /// An external database has files of its own. Waits for a back-up, whose snapshot keeps what was deleted after it.
     pub async fn purge(&self) -> Result<(), DomainError> {
         let Some(dir) = self.dir.clone() else {
             return Ok(());
         };
+        let _alone = self.snapshots.write().await;
         let purged = blocking::spawn(move || surrealkv::purge(&dir)).await;
         let failed = |error: &dyn std::fmt::Display| {
             DomainError::internal("rewriting the files of the store failed", error)

@@ -287,7 +287,7 @@ fn a_restore_that_was_killed_goes_on_where_it_ended() {
         ]);
         secret(&mut back_up);
         printed(&mut back_up);
-        for round in 0..extent(2, 20) {
+        for round in 0..extent(1, 20) {
             let target = files.path().join(format!("restored-{round}"));
             let mut restore = command(&["restore", text(&archive), "--storage", &storage(&target)]);
             secret(&mut restore);
@@ -373,7 +373,7 @@ fn a_back_up_beside_writers_is_a_first_part_of_what_they_wrote() {
     run(async {
         let dir = started_once();
         let files = tempfile::tempdir().unwrap();
-        for round in 0..extent(2, 20) {
+        for round in 0..extent(1, 20) {
             let service = Service::start(hosted(dir.path()));
             let client = service.admin().await;
             let writers = |stop: &Arc<AtomicBool>| -> Vec<_> {

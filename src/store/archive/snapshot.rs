@@ -1,8 +1,11 @@
 //! A consistent view of everything in the store: one transaction, which is never committed.
 
+use std::sync::Arc;
+
 use futures_util::{Stream, StreamExt};
 use surrealdb::method::StreamItem;
 use surrealdb::types::Value;
+use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::store::Store;
 use crate::store::connection::database::{Database, WriteTransaction};
@@ -19,6 +22,8 @@ pub struct Snapshot {
     /// Its tables, in the order in which they can be restored.
     tables: Vec<String>,
     schema: i64,
+    /// Has the rewriting of files wait.
+    _held: Option<OwnedRwLockReadGuard<()>>,
 }
 
 impl Store {
@@ -27,7 +32,10 @@ impl Store {
     /// # Errors
     /// When the database fails.
     pub async fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        Snapshot::of(&self.db).await
+        let held = Arc::clone(&self.snapshots).read_owned().await;
+        let mut snapshot = Snapshot::of(&self.db).await?;
+        snapshot._held = Some(held);
+        Ok(snapshot)
     }
 }
 
@@ -57,6 +65,7 @@ impl Snapshot {
             tx,
             tables,
             schema: versions.into_iter().max().unwrap_or(0),
+            _held: None,
         })
     }
 

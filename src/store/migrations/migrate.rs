@@ -5,7 +5,7 @@ use argon2::{Argon2, Params};
 use surrealdb::opt::auth::Database as DatabaseUser;
 use uuid::Uuid;
 
-use super::audit;
+use super::{audit, initial};
 use crate::domain::error::DomainError;
 use crate::store::archive::refuse_half_restored;
 use crate::store::connection::database::Database;
@@ -150,11 +150,20 @@ pub(in crate::store) fn known_version() -> i64 {
     MIGRATIONS.last().map_or(0, |(number, _)| *number)
 }
 
-/// Applies the migrations that are missing up to this one.
+/// Applies the migrations that are missing up to this one; a new store gets all of them at once.
 ///
 /// # Errors
 /// [`StoreError::TooNew`] for a schema that this program does not know.
 pub(in crate::store) async fn apply(admin: &Database, up_to: i64) -> Result<(), StoreError> {
+    begin(admin).await?;
+    if up_to == known_version() && version_of(admin).await? == 0 {
+        return initial::make(admin, MIGRATIONS.iter().map(|(number, _)| *number)).await;
+    }
+    apply_each(admin, up_to).await
+}
+
+/// Prepares a database for notes of what was applied.
+async fn begin(admin: &Database) -> Result<(), StoreError> {
     admin
         .query(
             "DEFINE TABLE IF NOT EXISTS schema_version TYPE NORMAL SCHEMAFULL PERMISSIONS NONE;
@@ -162,6 +171,12 @@ pub(in crate::store) async fn apply(admin: &Database, up_to: i64) -> Result<(), 
         )
         .await?
         .check()?;
+    Ok(())
+}
+
+/// Applies the migrations that are missing up to this one, one by one.
+pub(super) async fn apply_each(admin: &Database, up_to: i64) -> Result<(), StoreError> {
+    begin(admin).await?;
     let version = version_of(admin).await?;
     let known = known_version();
     if version > known {

@@ -80,3 +80,13 @@ async fn a_sound_store_is_sound_and_what_lacks_something_is_named() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_rewritten_when_no_snapshot_keeps_what_was_deleted() {
+    let store = super::fresh().await;
+    let snapshot = store.snapshot().await.unwrap();
+    let purged = tokio::time::timeout(std::time::Duration::from_millis(200), store.purge()).await;
+    assert!(purged.is_err(), "it waits for the snapshot");
+    snapshot.end().await;
+    store.purge().await.unwrap();
+}

@@ -27,6 +27,7 @@ fn beside(store: &Store) -> Store {
         chains: Mutex::new(HashMap::new()),
         opened: crate::clock::now(),
         reserve: None,
+        snapshots: std::sync::Arc::default(),
         unsaved: Mutex::default(),
         dir: None,
         temporary: None,
