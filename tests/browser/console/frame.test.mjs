@@ -8,7 +8,7 @@ import { demoBundle, HOSTILE_NAME, LONG_WORD, MARKER, SCRIPT_NOTE } from "../sup
 import { serviceOf } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
-const VIEWS = ["Search", "Look-up", "Graph", "Changes", "Review", "Feeds", "Collections", "Audit log"];
+const VIEWS = ["Search", "Look-up", "Graph", "Changes", "Review", "Feeds", "Collections", "Load", "Audit log"];
 const PHONE = { width: 360, height: 740 };
 const MOST_BYTES = 200_000;
 
