@@ -102,12 +102,13 @@ impl BackupArgs {
             true => Some(long_passphrase()?),
             false => None,
         };
+        let credential = credential(&memory)?;
         Ok(BackUpTask {
             memory,
             file: self.file,
             since: self.since,
             passphrase,
-            credential: credential()?,
+            credential,
         })
     }
 }
@@ -137,8 +138,11 @@ fn long_passphrase() -> Result<SecretString, ConfigError> {
     })
 }
 
-/// Who backs a service up.
-fn credential() -> Result<Option<Credential>, ConfigError> {
+/// Who backs a service up. A local memory knows no accounts.
+fn credential(memory: &Memory) -> Result<Option<Credential>, ConfigError> {
+    if matches!(memory, Memory::Local(_)) {
+        return Ok(secret_variable("LOCAL_WEB_API_KEY")?.map(Credential::Key));
+    }
     let email = secret_variable("THREAT_MEMORY_ADMIN_EMAIL")?;
     let password = secret_variable("THREAT_MEMORY_ADMIN_PASSWORD")?;
     if let (Some(email), Some(password)) = (email, password) {

@@ -140,17 +140,20 @@ fn forget_derived(marker: &StoreMarker, store: &Path) {
     }
 }
 
-/// Removes the search index and the copy of the graph, which are made anew from the store.
-pub(crate) fn forget_indexes(data_dir: &Path) {
+/// Removes the search index and the copy of the graph, which are made anew from the store; false if they can't be removed.
+pub(crate) fn forget_indexes(data_dir: &Path) -> bool {
+    let mut is_done = true;
     for derived in ["index", "graph"] {
         let derived = data_dir.join(derived);
         match std::fs::remove_dir_all(&derived) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 tracing::warn!(%error, dir = %derived.display(), "could not be removed: remove it yourself");
+                is_done = false;
             }
             Ok(()) | Err(_) => {}
         }
     }
+    is_done
 }
 
 /// Restarts actors that die, and ends the process when one dies too often.

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use archive_commands::{BackupArgs, CheckArgs, RestoreArgs};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use secrecy::SecretString;
-use threat_memory::app::check::{self, Checked};
+use threat_memory::app::check::{self, CheckSummary};
 use threat_memory::app::hosted::{self, Account, AccountTask, Application};
 use threat_memory::app::local::LocalApplication;
 use threat_memory::app::stdio::{self, Directory, Place};
@@ -320,7 +320,7 @@ fn show(done: Result<String, StartError>) -> ExitCode {
 }
 
 /// Shows what a check found; it fails if something is wrong.
-fn show_check(checked: Result<Checked, StartError>) -> ExitCode {
+fn show_check(checked: Result<CheckSummary, StartError>) -> ExitCode {
     match checked {
         Ok(checked) => {
             print!("{}", checked.text);

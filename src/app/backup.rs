@@ -13,11 +13,11 @@ use secrecy::SecretString;
 
 use self::client::ArchiveClient;
 pub use self::client::Credential;
-use crate::archive::{ArchiveError, Inspected, ServiceKind, Since, inspect, inspect_all};
+use crate::archive::{ArchiveError, ServiceKind, Since, SoundArchive, inspect, inspect_all};
 use crate::clock;
 use crate::config::Settings;
 use crate::config::local::LocalSettings;
-use crate::lifecycle::{StartError, storage_memory, wait_until_closed};
+use crate::lifecycle::{StartError, forget_indexes, storage_memory, wait_until_closed};
 use crate::local::{address_of, storage_owner};
 use crate::store::{BackUp, RestoreError, StorageServer, StoreError, StoreTarget, restore};
 
@@ -106,8 +106,11 @@ pub async fn restore_memory(task: RestoreTask) -> Result<String, StartError> {
     let done = restore(task.files, &target, task.passphrase, task.without_secrets).await;
     wait_until_closed(&Weak::new(), target.dir(), None).await;
     let done = done?;
-    if let Some(data_dir) = target.dir().and_then(Path::parent) {
-        crate::lifecycle::forget_indexes(data_dir);
+    let data_dir = target.dir().and_then(Path::parent);
+    if data_dir.is_some_and(|data_dir| !forget_indexes(data_dir)) {
+        return Err(StartError::Setup(
+            "the store is restored, but the old search index beside it can't be removed: remove index/ and graph/".into(),
+        ));
     }
     let mut text = String::new();
     let resumed = if done.resumed {
@@ -127,7 +130,7 @@ pub async fn restore_memory(task: RestoreTask) -> Result<String, StartError> {
 }
 
 /// What an archive holds, for people.
-fn lines(path: &Path, found: &Inspected) -> String {
+fn lines(path: &Path, found: &SoundArchive) -> String {
     let (header, manifest) = (&found.header, &found.manifest);
     let service = header.service.database();
     let at = header.made_at.format("%Y-%m-%d %H:%M:%S UTC");
@@ -166,7 +169,7 @@ fn lines(path: &Path, found: &Inspected) -> String {
 /// Writes the archive of a memory to `out`.
 async fn write_archive(
     task: &BackUpTask,
-    base: Option<&Inspected>,
+    base: Option<&SoundArchive>,
     out: Box<dyn Write + Send>,
 ) -> Result<(), StartError> {
     let url = match &task.memory {
@@ -209,7 +212,7 @@ async fn write_archive(
 }
 
 /// What an increment on an archive goes on from.
-fn since_of(base: &Inspected) -> Since {
+fn since_of(base: &SoundArchive) -> Since {
     let chunks = base.state.iter().map(|line| (line.digest, line.archive));
     Since::new(base.header.archives.clone(), chunks)
 }

@@ -11,7 +11,7 @@ use crate::search::examine;
 use crate::store::StoreReport;
 
 /// What a check found.
-pub struct Checked {
+pub struct CheckSummary {
     /// In lines.
     pub text: String,
     /// Whether nothing is wrong, or what was is mended.
@@ -23,7 +23,7 @@ pub struct Checked {
 ///
 /// # Errors
 /// In words: there is no store, or a service has it open.
-pub async fn check(memory: &Memory, repair: bool) -> Result<Checked, StartError> {
+pub async fn check(memory: &Memory, repair: bool) -> Result<CheckSummary, StartError> {
     let target = target_of(memory)?;
     let checked = target.check().await;
     wait_until_closed(&Weak::new(), target.dir(), None).await;
@@ -38,8 +38,14 @@ pub async fn check(memory: &Memory, repair: bool) -> Result<Checked, StartError>
         }
         if faults.is_empty() {
             writeln!(text, "search index: sound").ok();
+        } else if repair && !forget_indexes(data_dir) {
+            writeln!(
+                text,
+                "  the search index can't be removed: remove index/ and graph/ yourself"
+            )
+            .ok();
+            is_sound = false;
         } else if repair {
-            forget_indexes(data_dir);
             writeln!(
                 text,
                 "  removed the search index and the copy of the graph: the next start makes them anew"
@@ -53,7 +59,7 @@ pub async fn check(memory: &Memory, repair: bool) -> Result<Checked, StartError>
             writeln!(text, "disk: {free} MiB free").ok();
         }
     }
-    Ok(Checked { text, is_sound })
+    Ok(CheckSummary { text, is_sound })
 }
 
 fn write_store(report: &StoreReport, text: &mut String) -> std::fmt::Result {

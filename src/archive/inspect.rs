@@ -10,7 +10,7 @@ use super::secrets::SealedSecrets;
 
 /// An archive that is as it was written.
 #[derive(Debug)]
-pub struct Inspected {
+pub struct SoundArchive {
     pub path: PathBuf,
     pub header: Header,
     pub manifest: Manifest,
@@ -24,7 +24,7 @@ pub struct Inspected {
 ///
 /// # Errors
 /// When the file is no archive, or not as it was written.
-pub fn inspect(path: &Path) -> Result<Inspected, ArchiveError> {
+pub fn inspect(path: &Path) -> Result<SoundArchive, ArchiveError> {
     let file = path.display().to_string();
     let mut found = Vec::new();
     let Contents {
@@ -66,7 +66,7 @@ pub fn inspect(path: &Path) -> Result<Inspected, ArchiveError> {
             "its manifest counts other rows than it has",
         ));
     }
-    Ok(Inspected {
+    Ok(SoundArchive {
         path: path.to_owned(),
         header,
         manifest,
@@ -79,12 +79,12 @@ pub fn inspect(path: &Path) -> Result<Inspected, ArchiveError> {
 ///
 /// # Errors
 /// Those of [`inspect`], and when an archive is missing or not needed.
-pub fn inspect_all(paths: &[PathBuf]) -> Result<Vec<Inspected>, ArchiveError> {
-    let inspected: Vec<Inspected> = paths.iter().map(|path| inspect(path)).collect::<Result<_, _>>()?;
+pub fn inspect_all(paths: &[PathBuf]) -> Result<Vec<SoundArchive>, ArchiveError> {
+    let inspected: Vec<SoundArchive> = paths.iter().map(|path| inspect(path)).collect::<Result<_, _>>()?;
     let Some(last) = inspected.last() else {
         return Ok(inspected);
     };
-    let file = |inspected: &Inspected| inspected.path.display().to_string();
+    let file = |inspected: &SoundArchive| inspected.path.display().to_string();
     let mut given = inspected.iter();
     for needed in &last.header.archives {
         match given.next() {

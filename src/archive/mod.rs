@@ -26,7 +26,7 @@ mod tests;
 
 pub use error::ArchiveError;
 pub use format::{ChunkLine, Digest, Header, Manifest, ServiceKind, TableCounts, WorkspaceNumber};
-pub use inspect::{Inspected, inspect, inspect_all};
+pub use inspect::{SoundArchive, inspect, inspect_all};
 pub use reader::{Chunk, ChunkFeed};
 pub use secrets::{SealedSecrets, SecretRows};
 pub use writer::{ArchiveWriter, Since};

@@ -40,7 +40,7 @@ fn chunks(table: &Table) -> Vec<cut::CutChunk> {
 }
 
 /// Writes the tables into a file; an increment if there is an archive before.
-fn write(path: &Path, before: Option<&Inspected>, tables: &[(&str, &Table)]) -> Manifest {
+fn write(path: &Path, before: Option<&SoundArchive>, tables: &[(&str, &Table)]) -> Manifest {
     let since = before.map(|before| {
         let known = before.state.iter().map(|line| (line.digest, line.archive));
         Since::new(before.header.archives.clone(), known)

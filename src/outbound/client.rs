@@ -178,8 +178,7 @@ impl GuardedClient {
         headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<OutboundResponse, OutboundError> {
-        let request = self.http.post(self.check_postable(url)?).body(body);
-        let request = request.headers(allowed_headers(&self.policy, headers));
+        let request = self.post_request(url, headers, body)?;
         with_timeout(self.limits.total_timeout, self.execute(request)).await
     }
 
@@ -194,8 +193,7 @@ impl GuardedClient {
         headers: HeaderMap,
         body: Vec<u8>,
     ) -> Result<OutboundStream, OutboundError> {
-        let request = self.http.post(self.check_postable(url)?).body(body);
-        let request = request.headers(allowed_headers(&self.policy, headers));
+        let request = self.post_request(url, headers, body)?;
         let limit = self.limits.total_timeout;
         let sent = timeout(limit, request.send()).await;
         let response = sent.map_err(|_| timed_out(limit))?;
@@ -203,6 +201,11 @@ impl GuardedClient {
             response: response.map_err(|error| exchange_failure(&error))?,
             limit,
         })
+    }
+
+    fn post_request(&self, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Result<RequestBuilder, Refusal> {
+        let request = self.http.post(self.check_postable(url)?).body(body);
+        Ok(request.headers(allowed_headers(&self.policy, headers)))
     }
 
     /// The URL, if this client may post there.

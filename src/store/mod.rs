@@ -32,7 +32,9 @@ use parking_lot::Mutex;
 use tokio::sync::RwLock;
 use uuid::Uuid;
 
-pub use archive::{BackUp, BackUpError, RestoreError, Restored, Snapshot, StoreGuard, StoreTarget, restore};
+pub use archive::{
+    BackUp, BackUpError, RestoreError, RestoreSummary, Snapshot, StoreGuard, StoreTarget, restore,
+};
 pub use audit::AuditFilter;
 use audit::Chain;
 pub use audit::relink::RelinkReport;

@@ -77,6 +77,21 @@ pub fn finish(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// What a command that succeeds prints.
+pub fn printed(command: &mut Command) -> String {
+    let ended = finish(command);
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert!(ended.status.success(), "{command:?}: {said}");
+    String::from_utf8_lossy(&ended.stdout).into_owned()
+}
+
+/// What a command that fails says.
+pub fn refused(command: &mut Command) -> String {
+    let ended = finish(command);
+    assert!(!ended.status.success(), "{command:?}");
+    String::from_utf8_lossy(&ended.stderr).into_owned()
+}
+
 /// What a service writes to its standard error, and to its standard output if nobody reads on.
 type Log = std::io::Lines<BufReader<PipeReader>>;
 

@@ -6,27 +6,13 @@ use std::process::Command;
 use serde_json::json;
 
 use crate::helpers::{ADMIN, PASSWORD, run};
-use crate::process::{Service, finish, hosted, program, started_once};
+use crate::process::{Service, hosted, printed, program, refused, started_once};
 
 fn admin(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = program();
     command.arg("admin").args(arguments).arg("--storage");
     command.arg(format!("surrealkv://{}", dir.display()));
     command
-}
-
-/// What a command that succeeds prints.
-fn printed(command: &mut Command) -> String {
-    let ended = finish(command);
-    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
-    assert!(ended.status.success(), "{said}");
-    String::from_utf8_lossy(&ended.stdout).into_owned()
-}
-
-fn refused(command: &mut Command) -> String {
-    let ended = finish(command);
-    assert!(!ended.status.success());
-    String::from_utf8_lossy(&ended.stderr).into_owned()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::archive::Inspected;
+use crate::archive::SoundArchive;
 use crate::lifecycle::StartError;
 use crate::mcp::said;
 use crate::outbound::{GuardedClient, Limits, OutboundError, OutboundStream};
@@ -61,7 +61,7 @@ impl ArchiveClient {
     /// Writes the archive to `out`.
     pub(super) async fn fetch(
         &self,
-        base: Option<&Inspected>,
+        base: Option<&SoundArchive>,
         passphrase: Option<&SecretString>,
         mut out: Box<dyn Write + Send>,
     ) -> Result<(), StartError> {

@@ -8,7 +8,7 @@ mod target;
 
 pub use back_up::{BackUp, BackUpError};
 pub(in crate::store) use restore::refuse_half_restored;
-pub use restore::{RestoreError, Restored, restore};
+pub use restore::{RestoreError, RestoreSummary, restore};
 pub use snapshot::Snapshot;
 pub(in crate::store) use target::Purpose;
 pub use target::{StoreGuard, StoreTarget};

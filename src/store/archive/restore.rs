@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::row_json;
 use super::target::{Purpose, StoreTarget};
 use crate::archive::{
-    ArchiveError, ChunkFeed, ChunkLine, Header, Inspected, Manifest, SecretRows, ServiceKind, inspect_all,
+    ArchiveError, ChunkFeed, ChunkLine, Header, Manifest, SecretRows, ServiceKind, SoundArchive, inspect_all,
 };
 use crate::store::connection::database::Database;
 use crate::store::connection::error::StoreError;
@@ -52,7 +52,7 @@ pub enum RestoreError {
 
 /// What was restored.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoreSummary {
     pub manifest: Manifest,
     /// Whether passwords and API keys were restored, too.
     pub secrets: bool,
@@ -76,7 +76,7 @@ pub async fn restore(
     target: &StoreTarget,
     passphrase: Option<SecretString>,
     without_secrets: bool,
-) -> Result<Restored, RestoreError> {
+) -> Result<RestoreSummary, RestoreError> {
     let checked = tokio::task::spawn_blocking(move || inspect_all(&paths));
     let mut archives = checked.await.map_err(|_| RestoreError::Ended)??;
     let Some(last) = archives.pop() else {
@@ -98,7 +98,7 @@ pub async fn restore(
     }
     restorer.finish().await?;
     drop(opened.marker);
-    Ok(Restored {
+    Ok(RestoreSummary {
         manifest: last.manifest,
         secrets: secrets.is_some(),
         resumed: begun.is_some(),
@@ -106,7 +106,7 @@ pub async fn restore(
 }
 
 fn secrets_of(
-    archive: &Inspected,
+    archive: &SoundArchive,
     passphrase: Option<SecretString>,
     without_secrets: bool,
 ) -> Result<Option<SecretRows>, RestoreError> {
@@ -219,7 +219,7 @@ impl Restorer<'_> {
     async fn write_chunks(
         &self,
         paths: Vec<PathBuf>,
-        archive: &Inspected,
+        archive: &SoundArchive,
         begun: Option<usize>,
     ) -> Result<(), RestoreError> {
         let there = begun.unwrap_or(0);
