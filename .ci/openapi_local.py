@@ -51,6 +51,11 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404
 include-path = "/api/lookup"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 422, 429, "5xx"]
 
+# A chunk of an archive that is not among `archives`.
+[[operations]]
+include-path = "/api/backup"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 422, 429, "5xx"]
+
 # A correction that changes nothing, a note that stands in its own place, entities of two types, and one that is not merged.
 [[operations]]
 include-path = ["/api/notes/{id}", "/api/notes/{id}/supersede", "/api/entities/merge", "/api/entities/unmerge"]

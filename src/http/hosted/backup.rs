@@ -28,7 +28,8 @@ struct BackUpBody {
         example = "a sentence that is kept elsewhere")]
     passphrase: Option<SecretString>,
     /// `archives` of the `archive.json` of the archive before: only what has changed since is written.
-    #[schema(value_type = Option<Vec<Uuid>>, max_items = 1000, nullable = false)]
+    #[schema(value_type = Option<Vec<Uuid>>, max_items = 1000, nullable = false,
+        example = json!(["0197d1f2-7c3e-7a52-9d41-6f1c0a527d6e"]))]
     archives: Option<Vec<String>>,
     /// The chunks of its `state.jsonl`, each as `archive`, a colon and `digest`.
     #[schema(max_items = 1000000, nullable = false, example = json!(["0:6f1c0a527d6e4a8e9c530b1f2d3e4a5b"]))]
