@@ -24,14 +24,16 @@ const EXPORT_DIR: &str = "THREAT_MEMORY_EXPORT_DIR";
 
 /// Prints where the service listens.
 pub fn announce(app: &Application) {
-    let base = format!("http://{}", local_address(app.address()));
-    if app.state().settings.server.console {
+    let server = &app.state().settings.server;
+    let scheme = server.scheme();
+    let base = format!("{scheme}://{}", local_address(app.address()));
+    if server.console {
         eprintln!("Console on {base}{CONSOLE}");
     } else {
         eprintln!("The console is off (server.console); the API is described on {base}/docs");
     }
     eprintln!(
-        "API on http://{}, metrics on http://{}/metrics",
+        "API on {scheme}://{}, metrics on http://{}/metrics",
         app.address(),
         app.admin_address()
     );
@@ -44,6 +46,8 @@ pub async fn run(bundle: Option<&Path>) -> ExitCode {
         filter: "error".into(),
         file: false,
         keep_files: 1,
+        traces_url: String::new(),
+        traces_percent: 0,
     };
     let _flush = telemetry::init_logs(&quiet, "", None);
     match steps(bundle).await {

@@ -1,5 +1,6 @@
 //! Start and stop code shared by both services: the database, the supervisor, graceful shutdown.
 
+pub(crate) mod hangup;
 pub(crate) mod requirements;
 
 use std::io::ErrorKind;

@@ -2,6 +2,7 @@
 
 mod log_file;
 mod logs;
+pub mod traces;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use include_dir::{Dir, include_dir};
 use parking_lot::RwLock;
-use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::StartError;
 use crate::domain::warninglists::{Builder, ListError, Warninglists};
+use crate::lifecycle::hangup::Reload;
 
 /// The lists that come with the program.
 static BUILT_IN: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/assets/warninglists");
@@ -77,39 +77,16 @@ impl WarninglistsHandle {
     /// As of [`WarninglistsHandle::open`].
     pub fn reload(&self) -> Result<(), String> {
         let lists = read(self.dir.as_deref())?;
+        tracing::info!(lists = lists.len(), entries = lists.entries(), "warninglists");
         *self.current.write() = Arc::new(lists);
         Ok(())
     }
 
-    /// Reads the lists again whenever the process gets SIGHUP. Without a directory there is nothing to read, and the signal
-    /// keeps its usual effect.
-    pub async fn reload_on_hangup(self) {
-        if self.dir.is_none() {
-            return;
-        }
-        let mut hangup = match signal(SignalKind::hangup()) {
-            Ok(hangup) => hangup,
-            Err(error) => {
-                tracing::warn!(%error, "SIGHUP can't be listened to; warninglists are read at the start only");
-                return;
-            }
-        };
-        while hangup.recv().await.is_some() {
-            let again = self.clone();
-            let read = crate::blocking::spawn(move || again.reload()).await;
-            match read {
-                Ok(Ok(())) => {
-                    let lists = self.current();
-                    tracing::info!(
-                        lists = lists.len(),
-                        entries = lists.entries(),
-                        "warninglists read again"
-                    );
-                }
-                Ok(Err(error)) => tracing::error!(%error, "warninglists not read again; those in force stay"),
-                Err(error) => tracing::error!(%error, "warninglists not read again; those in force stay"),
-            }
-        }
+    /// What reads the lists again on SIGHUP; nothing does without a directory.
+    pub(crate) fn on_hangup(&self) -> Option<Reload> {
+        self.dir.as_ref()?;
+        let handle = self.clone();
+        Some(Reload::new("warninglists", move || handle.reload()))
     }
 }
 

@@ -15,13 +15,14 @@ use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Context, Handler, Message};
 use metrics::{counter, gauge, histogram};
 use parking_lot::RwLock;
-use tracing::Span;
+use tracing::{Instrument, Span};
 
 use self::status::WaitTimes;
 pub use self::status::{ActorStatus, GateStatus};
 use crate::capacity::{Load, Share, Shares, Tenant};
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
+use crate::telemetry::traces;
 
 /// Whether a request may wait for a permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +57,7 @@ impl<M: Request> Message for Job<M> {
 impl<M> Job<M> {
     /// Splits the job into its parts; the guard must live as long as the work.
     pub fn open(self) -> (M, InFlight, Span) {
-        (self.body, self.guard, self.span)
+        (self.body, self.guard, traces::of_work(self.span))
     }
 }
 
@@ -199,7 +200,8 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
             Access::Write => self.inner.settings.write_timeout_ms,
         };
         let answer = async {
-            let permit = self.permit(M::ACCESS, body.tenant()).await?;
+            let permit = self.permit(M::ACCESS, body.tenant());
+            let permit = permit.instrument(traces::of_wait()).await?;
             gauge!("actor_in_flight", "actor" => actor).increment(1.0);
             let guard = InFlight {
                 _permit: permit,
@@ -220,6 +222,7 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
                 DomainError::Busy { actor }
             })?
         };
+        let answer = answer.instrument(traces::of_message(actor, M::NAME));
         match tokio::time::timeout(Duration::from_millis(limit), answer).await {
             Ok(result) => result,
             Err(_) => {

@@ -14,6 +14,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 
 use super::listener::Listener;
 use super::{AdminListener, Listeners, StartError, demo_data, serve, tidy_metrics};
@@ -37,14 +38,16 @@ use crate::capacity::{Budget, DiskRoom};
 use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::error::ErrorKind;
 use crate::http::mcp::InProcessApi;
+use crate::http::tls::ServerCertificate;
 use crate::http::{AppState, compression, cors, equalize_refusal_time, hosted, observe};
+use crate::lifecycle::hangup::{Reload, reload_on_hangup};
 use crate::lifecycle::{self, drain, keep, load_or_create_secret, requirements, wait_until_closed};
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{Embedder, IndexSettings, SearchIndex};
 use crate::store::Store;
 use crate::warninglists::WarninglistsHandle;
-use crate::{embedding, llm, telemetry};
+use crate::{blocking, embedding, llm, telemetry};
 
 /// Size of a value that lies in the engine's value log, where an erased one would stay as long as its file: more than any has.
 pub(super) const VALUE_LOG: usize = 1 << 30;
@@ -82,6 +85,8 @@ impl Application {
             settings.ingest.lower_listed_confidence,
         );
         let warninglists = WarninglistsHandle::open_at_start(dir, lowers).await?;
+        let (tls, certificate) = tls(settings.server.tls()).await?;
+        let reloads = warninglists.on_hangup().into_iter().chain(certificate).collect();
         let embedder = embedding::begin(&settings.embedding, settings.embedding_api_key.clone(), &runtime);
         let store = open_store(&settings).await?;
         // After the store: a directory with a secret and without a store is one that has lost it.
@@ -153,9 +158,9 @@ impl Application {
             keep(roster, settings.keeper.max_restarts_per_minute),
             tokio::spawn(tidy_metrics(recorder.clone())),
             tokio::spawn(retention::run(Arc::clone(&store), settings.retention.clone())),
-            tokio::spawn(warninglists.reload_on_hangup()),
+            tokio::spawn(reload_on_hangup(reloads)),
         ];
-        let listening = listen(&state, recorder).await?;
+        let listening = listen(&state, tls, recorder).await?;
         Ok(Self {
             state,
             store,
@@ -357,6 +362,20 @@ async fn open_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
     lifecycle::open_store(database, &url, &settings.storage, owner, || secret(settings)).await
 }
 
+/// What begins TLS on connections, and what reads its certificate again.
+async fn tls(files: Option<(&Path, &Path)>) -> Result<(Option<TlsAcceptor>, Option<Reload>), StartError> {
+    let Some((chain, key)) = files.map(|(chain, key)| (chain.to_owned(), key.to_owned())) else {
+        return Ok((None, None));
+    };
+    let opened = blocking::spawn(move || ServerCertificate::open(&chain, &key)).await;
+    let opened = opened.map_err(|error| error.to_string()).flatten();
+    let certificate = Arc::new(opened.map_err(StartError::Configuration)?);
+    let acceptor = certificate.acceptor();
+    let acceptor = acceptor.map_err(|error| StartError::Setup(format!("TLS: {error}")))?;
+    let reload = Reload::new("the certificate of server.tls_cert", move || certificate.reload());
+    Ok((Some(acceptor), Some(reload)))
+}
+
 /// The API without a listener, for the tools of MCP.
 fn in_process(
     state: web::Data<AppState>,
@@ -376,13 +395,18 @@ fn in_process(
 }
 
 /// Binds both listeners and starts serving.
-async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listeners, StartError> {
+async fn listen(
+    state: &AppState,
+    tls: Option<TlsAcceptor>,
+    recorder: PrometheusHandle,
+) -> Result<Listeners, StartError> {
     let settings = &state.settings.server;
     let data = web::Data::new(state.clone());
     let origins = settings.cors_origins.clone();
     let console = settings.console;
     let listener = Listener {
         address: settings.bind,
+        tls,
         workers: settings.workers,
         drain_seconds: settings.drain_seconds,
         allows_half_closed: true,
@@ -414,6 +438,7 @@ async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listener
             section: "server",
             bind: settings.admin_bind,
             hosts: &settings.admin_hosts,
+            actors: state.actors.clone(),
         },
         recorder,
     )

@@ -1,7 +1,6 @@
 //! The listener of an API.
 
 use std::fmt::Debug;
-use std::future::ready;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,12 +14,15 @@ use actix_web::dev::{AppConfig, Extensions, Server, ServiceResponse};
 use actix_web::http::StatusCode;
 use actix_web::rt::net::TcpStream;
 use tokio::net::TcpSocket;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
 
+use crate::http::tls::Stream;
 use crate::http::wire::Connection;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
-/// Longest time for the head of the first request of a connection.
+/// Longest time for the handshake of TLS, and for the head of the first request of a connection.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest time for the client to close its end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -28,6 +30,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// How an API listens.
 pub(super) struct Listener {
     pub address: SocketAddr,
+    /// Begins TLS on each connection.
+    pub tls: Option<TlsAcceptor>,
     pub workers: usize,
     /// Longest time for requests under way when the service stops, in seconds.
     pub drain_seconds: u64,
@@ -60,6 +64,7 @@ impl Listener {
         B: MessageBody + 'static,
     {
         let Self {
+            tls,
             allows_half_closed,
             on_connect,
             refusal,
@@ -84,11 +89,20 @@ impl Listener {
                 .client_disconnect_timeout(CLOSE_TIMEOUT)
                 .h1_allow_half_closed(allows_half_closed)
                 .local_addr(address)
-                .on_connect_ext(move |connection: &Connection, data| on_connect(&connection.io, data))
+                .on_connect_ext(move |connection: &Connection, data| on_connect(connection.io.tcp(), data))
                 .h1(app);
+            let tls = tls.clone();
             let accept = fn_service(move |io: TcpStream| {
-                let peer = io.peer_addr().ok();
-                ready(Ok::<_, DispatchError>((Connection::new(io, refusal), peer)))
+                let tls = tls.clone();
+                async move {
+                    let peer = io.peer_addr().ok();
+                    let stream = timeout(HEAD_TIMEOUT, Stream::accept(io, tls.as_ref())).await;
+                    let stream = stream
+                        .map_err(io::Error::from)
+                        .flatten()
+                        .map_err(DispatchError::Io)?;
+                    Ok((Connection::new(stream, refusal), peer))
+                }
             });
             accept.and_then(http)
         };

@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 
 use super::listener::Listener;
 use super::{AdminListener, Listeners, StartError, serve, tidy_metrics};
+use crate::actors::roster::ActorList;
 use crate::config::local::{EVERYWHERE, Editor, LocalSettings, WebSettings};
 use crate::http::local::{self, LocalState};
 use crate::http::mcp::InProcessApi;
@@ -41,7 +42,7 @@ impl LocalApplication {
         let core = LocalCore::start(settings, editor).await?;
         let metrics = tokio::spawn(tidy_metrics(recorder.clone()));
         let state = LocalState::new(MemoryManager::from_core(&core), &web.api_key);
-        let listening = listen(&state, &web, recorder).await?;
+        let listening = listen(&state, &web, core.actors.clone(), recorder).await?;
         let published = dir.map(|dir| PublishedAddress::publish(&dir, listening.address));
         let published = published.and_then(|published| {
             let told = |error: &_| tracing::warn!(%error, "the address is not told to other programs");
@@ -80,6 +81,7 @@ impl LocalApplication {
 async fn listen(
     state: &LocalState,
     web_settings: &WebSettings,
+    actors: ActorList,
     recorder: PrometheusHandle,
 ) -> Result<Listeners, StartError> {
     let place = format!("web.host {} port {}", web_settings.host, web_settings.port);
@@ -99,6 +101,7 @@ async fn listen(
     let data = web::Data::new(state.clone());
     let listener = Listener {
         address,
+        tls: None,
         workers: web_settings.workers,
         drain_seconds: web_settings.drain_seconds,
         // Frees the slot of a disconnected stream client at once rather than at the next line.
@@ -133,6 +136,7 @@ async fn listen(
             section: "web",
             bind: web_settings.admin_bind,
             hosts: &web_settings.admin_hosts,
+            actors,
         },
         recorder,
     )

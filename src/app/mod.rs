@@ -27,6 +27,7 @@ use futures_util::FutureExt;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::task::JoinHandle;
 
+use crate::actors::roster::ActorList;
 use crate::http::host::{KnownHosts, only_known_hosts};
 use crate::http::metrics;
 use crate::lifecycle;
@@ -83,6 +84,7 @@ struct AdminListener<'a> {
     section: &'static str,
     bind: SocketAddr,
     hosts: &'a [String],
+    actors: ActorList,
 }
 
 /// Serves an API that is already bound, and the metrics beside it. Both listen when it returns.
@@ -92,13 +94,19 @@ async fn serve(
     admin: AdminListener<'_>,
     recorder: PrometheusHandle,
 ) -> Result<Listeners, StartError> {
-    let AdminListener { section, bind, hosts } = admin;
-    let recorder = web::Data::new(recorder);
+    let AdminListener {
+        section,
+        bind,
+        hosts,
+        actors,
+    } = admin;
+    let (recorder, actors) = (web::Data::new(recorder), web::Data::new(actors));
     let known = KnownHosts::new(bind.ip(), hosts, &format!("{section}.admin_hosts"));
     let known = web::Data::new(known);
     let admin_server = HttpServer::new(move || {
         App::new()
             .app_data(recorder.clone())
+            .app_data(actors.clone())
             .app_data(known.clone())
             .wrap(from_fn(only_known_hosts))
             .configure(metrics::configure)

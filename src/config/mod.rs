@@ -105,6 +105,9 @@ pub struct Settings {
 #[serde(deny_unknown_fields)]
 pub struct ServerSettings {
     pub bind: SocketAddr,
+    /// Files of the certificate and its key, in PEM; both empty without TLS.
+    pub tls_cert: PathBuf,
+    pub tls_key: PathBuf,
     pub admin_bind: SocketAddr,
     /// Names under which the metrics are asked for, besides those of this machine and the bound address.
     pub admin_hosts: Vec<String>,
@@ -121,6 +124,17 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
+    /// The files of certificate and key, where the service speaks TLS itself.
+    pub fn tls(&self) -> Option<(&Path, &Path)> {
+        let files = (self.tls_cert.as_path(), self.tls_key.as_path());
+        (!files.0.as_os_str().is_empty()).then_some(files)
+    }
+
+    /// How URLs of the API begin where no proxy stands before it.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls().is_some() { "https" } else { "http" }
+    }
+
     /// Most bytes of bodies in flight.
     pub fn bodies_in_flight(&self) -> usize {
         self.bodies_in_flight_mib << 20
@@ -232,6 +246,10 @@ pub struct LogSettings {
     pub filter: String,
     pub file: bool,
     pub keep_files: usize,
+    /// The receiver of traces over OTLP/HTTP; empty: none.
+    pub traces_url: String,
+    /// How many traces of a hundred are sent.
+    pub traces_percent: u8,
 }
 
 /// The full log filter: the operator's filter applies to this program first.

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::feeds::feed_rules;
 use super::oauth::oauth_rules;
 use super::{
-    ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, Settings,
+    ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, LogSettings,
+    Settings, is_log_filter,
 };
 use crate::domain::destination::Policy;
 use crate::domain::email::is_email;
@@ -35,6 +36,15 @@ impl Settings {
                 "server.bodies_in_flight_mib: must hold two bodies of server.body_limit, is {bodies}"
             )));
         }
+        let (cert, key) = (&self.server.tls_cert, &self.server.tls_key);
+        for (name, other, path, partner) in [
+            ("server.tls_cert", "server.tls_key", cert, key),
+            ("server.tls_key", "server.tls_cert", key, cert),
+        ] {
+            if path.as_os_str().is_empty() && !partner.as_os_str().is_empty() {
+                return Err(ConfigError::new(format!("{name}: is needed with {other}")));
+            }
+        }
         origin_rules(&self.server.cors_origins)?;
         host_rules("server.admin_hosts", &self.server.admin_hosts)?;
         within("server.drain_seconds", self.server.drain_seconds, 1..=600)?;
@@ -55,7 +65,7 @@ impl Settings {
         )?;
         within("retention.outbox_days", self.retention.outbox_days, 0..=36_500)?;
         within("search.fresh_docs", self.search.fresh_docs, 0..=10_000)?;
-        within("log.keep_files", self.log.keep_files, 1..=1000)?;
+        self.log.validate("log")?;
         within(
             "keeper.max_restarts_per_minute",
             self.keeper.max_restarts_per_minute,
@@ -233,6 +243,22 @@ pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), Confi
     within("embedding.dimension", embedding.dimension, 1..=8192)?;
     within("embedding.batch", embedding.batch, 1..=2048)?;
     within("embedding.timeout_ms", embedding.timeout_ms, 100..=600_000)
+}
+
+impl LogSettings {
+    /// Checks the settings of a section.
+    pub(super) fn validate(&self, section: &str) -> Result<(), ConfigError> {
+        if !is_log_filter(&self.filter) {
+            let text = format!("{section}.filter: must be a tracing filter");
+            return Err(ConfigError::new(text));
+        }
+        within(&format!("{section}.keep_files"), self.keep_files, 1..=1000)?;
+        within(&format!("{section}.traces_percent"), self.traces_percent, 1..=100)?;
+        match self.traces_url.as_str() {
+            "" => Ok(()),
+            url => endpoint(&format!("{section}.traces_url"), url),
+        }
+    }
 }
 
 /// A base URL to which a path can be added. It is shown and logged, so it must hold no secret.

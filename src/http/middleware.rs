@@ -18,6 +18,7 @@ use uuid::Uuid;
 use super::pages;
 use super::problem::whole_seconds;
 use crate::actors::rate_limiter::RateState;
+use crate::telemetry::traces;
 
 /// Refusals of requests that name something by id are sent at multiples of this, which exceeds the lookup time.
 const REFUSAL_STEP: Duration = Duration::from_millis(10);
@@ -56,10 +57,11 @@ pub async fn observe(
     let method = method_label(request.method());
     // The route pattern, not the path: ids in paths would each create a time series.
     let route = request.match_pattern().unwrap_or_else(|| "unmatched".to_owned());
-    let span = tracing::info_span!("request", request_id = %id, method, %route);
+    let span = traces::of_request(method, &route, &id, request.headers());
     let since = Instant::now();
     let mut response = next.call(request).instrument(span.clone()).await?;
     let status = response.status().as_u16();
+    traces::answer_request(&span, status);
     let seconds = since.elapsed().as_secs_f64();
     // Before it was routed, a path with percent-encoded letters matched nothing.
     let route = pattern_of(&response).unwrap_or(route);

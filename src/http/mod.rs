@@ -20,6 +20,7 @@ mod pages;
 mod problem;
 mod query;
 mod taxii;
+pub mod tls;
 mod viewer;
 mod weight;
 pub mod wire;

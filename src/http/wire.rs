@@ -10,16 +10,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use actix_web::http::StatusCode;
-use actix_web::rt::net::TcpStream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::tls::Stream;
 
 /// More bytes than the head of a refusal has.
 const MAX_HEAD: usize = 256;
 
-/// A TCP connection.
+/// The connection of a client.
 #[derive(Debug)]
 pub struct Connection {
-    pub io: TcpStream,
+    pub io: Stream,
     /// The body of a refusal, as JSON.
     body: fn(StatusCode) -> String,
     /// A refusal that is not yet sent.
@@ -28,7 +29,7 @@ pub struct Connection {
 
 impl Connection {
     /// Wraps an accepted connection.
-    pub fn new(io: TcpStream, body: fn(StatusCode) -> String) -> Self {
+    pub fn new(io: Stream, body: fn(StatusCode) -> String) -> Self {
         Self {
             io,
             body,

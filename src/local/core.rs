@@ -20,7 +20,7 @@ use crate::actors::extractor::ExtractorCore;
 use crate::actors::indexed_store::StoreEnvironment;
 use crate::actors::note_store::{GraphCopy, Memory, NoteCore, PiiAction, Tuning};
 use crate::actors::rate_limiter::RateLimiter;
-use crate::actors::roster::Roster;
+use crate::actors::roster::{ActorList, Roster};
 use crate::actors::telemetry_tailer::{
     Flush, Record, TailerCore, TelemetryEntry, TelemetryHandle, TelemetryLimits,
 };
@@ -34,6 +34,7 @@ use crate::domain::memory::entity::mentions_in;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
+use crate::lifecycle::hangup::reload_on_hangup;
 use crate::lifecycle::{
     self, StartError, drain, keep, load_or_create_secret, requirements, wait_until_closed,
 };
@@ -55,6 +56,8 @@ pub(crate) const VALUE_LOG: usize = 16 << 20;
 /// The running actors of the local service.
 pub(crate) struct LocalCore {
     handles: LocalHandles,
+    /// How busy the actors are.
+    pub actors: ActorList,
     store: Arc<Store>,
     core: Arc<NoteCore>,
     tailer: Arc<TailerCore>,
@@ -167,13 +170,18 @@ impl LocalCore {
         };
         // The rules compile on first use; doing so now spares the first note the wait.
         blocking::spawn(|| drop(mentions_in("")));
-        let background = vec![
+        let actors = roster.list();
+        let mut background = vec![
             keep(roster, fixed.keeper.max_restarts_per_minute),
             tokio::spawn(record(recorded, handles.telemetry.clone())),
-            tokio::spawn(warninglists.reload_on_hangup()),
         ];
+        // With nothing to read again, the signal ends a program whose terminal is closed, as it does others.
+        if let Some(reload) = warninglists.on_hangup() {
+            background.push(tokio::spawn(reload_on_hangup(vec![reload])));
+        }
         Ok(Self {
             handles,
+            actors,
             store,
             core,
             tailer,

@@ -19,12 +19,14 @@ use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
 use lettre::transport::smtp::extension::ClientId;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpStream;
+use tracing::Instrument;
 
 pub use self::compose::OperatorEmail;
 pub use self::failure::MailError;
 use self::failure::Stage;
 use self::pre_tls::PreTlsStream;
 use crate::config::{NotifierMode, NotifierSettings};
+use crate::telemetry::traces;
 
 const MAX_RECIPIENTS: usize = 20;
 /// Longest wait for the reply to QUIT, which nothing depends on.
@@ -109,7 +111,10 @@ impl Mailer {
     /// Nobody has it, as far as is known: a reply may have been lost.
     pub async fn send(&self, letter: &OperatorEmail) -> Result<Vec<MailError>, MailError> {
         let message = letter.compose(&self.from, &self.to)?;
-        let sent = tokio::time::timeout(self.timeout, self.deliver(&message)).await;
+        let delivery = self
+            .deliver(&message)
+            .instrument(traces::of_call("SMTP", &self.host));
+        let sent = tokio::time::timeout(self.timeout, delivery).await;
         let (refused, connection) = sent.unwrap_or(Err(MailError::too_slow()))?;
         // The server has the letter; whether it says goodbye must not delay recording that.
         tokio::spawn(leave(connection));

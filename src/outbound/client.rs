@@ -15,10 +15,12 @@ use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, redirect, retry
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use tokio::time::timeout;
+use tracing::Instrument;
 
 use super::resolve::{CheckedResolver, SystemResolver};
 use super::{Limits, MAX_REDIRECTS, OutboundError, OutboundResponse, body};
 use crate::domain::destination::{Policy, Refusal, Rule};
+use crate::telemetry::traces;
 
 /// How the service introduces itself to feeds and providers.
 pub const USER_AGENT: &str = concat!("threat-memory/", env!("CARGO_PKG_VERSION"));
@@ -38,6 +40,7 @@ pub struct GuardedClient {
     policy: Arc<Policy>,
     limits: Limits,
     http: Client,
+    is_traced: bool,
 }
 
 impl GuardedClient {
@@ -84,7 +87,18 @@ impl GuardedClient {
             builder = builder.no_proxy().retry(retry::never()).user_agent(USER_AGENT);
         }
         let http = builder.build().map_err(|error| exchange_failure(&error))?;
-        Ok(Self { policy, limits, http })
+        Ok(Self {
+            policy,
+            limits,
+            http,
+            is_traced: true,
+        })
+    }
+
+    /// The same client, whose calls are in no trace.
+    pub fn untraced(mut self) -> Self {
+        self.is_traced = false;
+        self
     }
 
     /// Parses a URL and checks all rules that need no network.
@@ -113,10 +127,8 @@ impl GuardedClient {
         let mut redirects = 0;
         loop {
             let request = self.http.get(url.clone()).headers(headers.clone());
-            let response = request
-                .send()
-                .await
-                .map_err(|error| count_redirects(exchange_failure(&error), redirects))?;
+            let sent = self.send(request).await;
+            let response = sent.map_err(|error| count_redirects(exchange_failure(&error), redirects))?;
             let Some(location) = self.location(&response) else {
                 return self.answer(response).await;
             };
@@ -195,7 +207,7 @@ impl GuardedClient {
     ) -> Result<OutboundStream, OutboundError> {
         let request = self.post_request(url, headers, body)?;
         let limit = self.limits.total_timeout;
-        let sent = timeout(limit, request.send()).await;
+        let sent = timeout(limit, self.send(request)).await;
         let response = sent.map_err(|_| timed_out(limit))?;
         Ok(OutboundStream {
             response: response.map_err(|error| exchange_failure(&error))?,
@@ -218,8 +230,26 @@ impl GuardedClient {
     }
 
     async fn execute(&self, request: RequestBuilder) -> Result<OutboundResponse, OutboundError> {
-        let response = request.send().await.map_err(|error| exchange_failure(&error))?;
+        let response = self
+            .send(request)
+            .await
+            .map_err(|error| exchange_failure(&error))?;
         self.answer(response).await
+    }
+
+    /// Sends a request, as a span of the trace. A configured endpoint is told its place there; a feed is not, which is a
+    /// stranger's.
+    async fn send(&self, request: RequestBuilder) -> reqwest::Result<Response> {
+        let mut request = request.build()?;
+        if !self.is_traced {
+            return self.http.execute(request).await;
+        }
+        let host = request.url().host_str().unwrap_or_default();
+        let span = traces::of_call(request.method().as_str(), host);
+        if !self.policy.is_public() {
+            traces::pass_on(&span, request.headers_mut());
+        }
+        self.http.execute(request).instrument(span).await
     }
 
     async fn answer(&self, mut response: Response) -> Result<OutboundResponse, OutboundError> {

@@ -13,6 +13,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use super::log_file::LogFile;
+use super::traces::{self, TraceGuard};
 use crate::config::{LogSettings, log_directives};
 use crate::files;
 use crate::lifecycle::give_up;
@@ -29,15 +30,20 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// Writes what still waits when it is dropped, unless whoever reads it has stalled.
 #[derive(Debug)]
-pub struct LogGuard(Vec<WorkerGuard>);
+pub struct LogGuard {
+    writers: Vec<WorkerGuard>,
+    traces: Option<TraceGuard>,
+}
 
 impl Drop for LogGuard {
     fn drop(&mut self) {
+        // First, because it may have something to tell.
+        drop(self.traces.take());
         let until = Instant::now() + FLUSH_TIMEOUT;
         let (flushed, done) = mpsc::channel();
         // With a full queue a guard writes to standard output, whose reader may have stalled, too. The file's must not wait
         // for that.
-        for guard in self.0.drain(..) {
+        for guard in self.writers.drain(..) {
             let flushed = flushed.clone();
             std::thread::spawn(move || {
                 drop(guard);
@@ -96,8 +102,15 @@ pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> 
     let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
     // The database logs routine maintenance at info, and the protocol of agents every message, which would drown this program's lines.
     let directives = log_directives(&settings.filter);
+    // A log line names the spans around it, and those of traces stand between it and its request.
+    let traces = if settings.traces_url.is_empty() {
+        "off"
+    } else {
+        "info"
+    };
     let quiet = format!(
-        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,rmcp=warn,tantivy=warn,actix_server=warn"
+        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,rmcp=warn,tantivy=warn,actix_server=warn,{}={traces}",
+        traces::TARGET
     );
     let (writer, guard) = non_blocking_writer(std::io::stderr());
     let mut guards = vec![guard];
@@ -125,10 +138,22 @@ pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> 
             Some(layer)
         }
     };
+    let (traces, trace_guard) = match settings.traces_url.as_str() {
+        "" => (None, None),
+        url => {
+            let layer = traces::layer(url, settings.traces_percent);
+            let (layer, guard) = layer.map_err(|error| format!("log.traces_url: {error}"))?;
+            (Some(layer), Some(guard))
+        }
+    };
     tracing_subscriber::registry()
         .with(terminal)
         .with(file)
+        .with(traces)
         .try_init()
         .map_err(|error| error.to_string())?;
-    Ok(LogGuard(guards))
+    Ok(LogGuard {
+        writers: guards,
+        traces: trace_guard,
+    })
 }

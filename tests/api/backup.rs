@@ -67,7 +67,7 @@ fn an_archive_and_its_increments_restore_everything() {
         let service = Service::start(hosted(dir.path()));
         let admin = service.admin().await;
         let base = admin.base.clone();
-        let tools: Vec<Value> = (0..40)
+        let tools: Vec<Value> = (0..12)
             .map(|at| object("tool", &format!("Kept tool {at}")))
             .collect();
         let edges = tools
@@ -254,7 +254,7 @@ fn a_restore_that_was_killed_goes_on_where_it_ended() {
         let dir = started_once();
         let service = Service::start(hosted(dir.path()));
         let admin = service.admin().await;
-        let tools: Value = (0..150)
+        let tools: Value = (0..extent(20, 150))
             .map(|at| object("tool", &format!("Kept tool {at}")))
             .collect();
         admin.ingest(tools).await;

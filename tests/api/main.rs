@@ -28,5 +28,7 @@ mod shared_service;
 mod smoke;
 mod stix;
 mod storm;
+mod tls;
+mod traces;
 mod upgrade;
 mod wrong_types;

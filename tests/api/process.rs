@@ -180,6 +180,11 @@ impl Service {
         self.child.wait().unwrap();
     }
 
+    /// The URL that the API is below.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
     /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()

@@ -437,8 +437,10 @@ fn other_than(path: &str, value: &Value) -> Value {
     match value {
         Value::Bool(truth) => json!(!truth),
         Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap() * 0.99),
-        // Already at its maximum.
-        Value::Number(number) if path == "enrichment.timeout_ms" => json!(number.as_u64().unwrap() - 1),
+        // Already at their maximum.
+        Value::Number(number) if ["enrichment.timeout_ms", "logging.traces_percent"].contains(&path) => {
+            json!(number.as_u64().unwrap() - 1)
+        }
         Value::Number(number) => json!(number.as_u64().unwrap() + 1),
         Value::String(_) if path == "governance.pii.action" => json!("redact"),
         Value::String(_) if path.ends_with(".provider") => json!("openai"),

@@ -5,7 +5,7 @@ use secrecy::ExposeSecret;
 use super::super::validate::{
     actor_rules, embedding_rules, endpoint, host_rules, is_host, llm_rules, server_rules, within,
 };
-use super::super::{ActorSettings, ConfigError, LlmProvider, is_log_filter};
+use super::super::{ActorSettings, ConfigError, LlmProvider};
 use super::{LocalSettings, MAX_STREAM_BUFFER, MAX_SYNTHESIS_CHARS};
 
 /// Why the service refuses to start on an address.
@@ -93,12 +93,7 @@ impl LocalSettings {
         within("enrichment.max_queue", enrichment.max_queue, 0..=10_000_000)?;
         within("telemetry.keep_days", self.telemetry.keep_days, 1..=3650)?;
         within("telemetry.max_file_mib", self.telemetry.max_file_mib, 1..=65_536)?;
-        within("logging.keep_files", self.logging.keep_files, 1..=1000)?;
-        if !is_log_filter(&self.logging.filter) {
-            return Err(ConfigError::new(
-                "logging.filter: must be a tracing filter".into(),
-            ));
-        }
+        self.logging.validate("logging")?;
         let restarts = self.keeper.max_restarts_per_minute;
         within("keeper.max_restarts_per_minute", restarts, 1..=1000)
     }

@@ -66,5 +66,9 @@ fn base_url(request: &HttpRequest, state: &AppState) -> String {
     }
     let host = request.headers().get(actix_web::http::header::HOST);
     let host = host.and_then(|host| host.to_str().ok());
-    format!("http://{}", host.unwrap_or_else(|| info.host()))
+    format!(
+        "{}://{}",
+        state.settings.server.scheme(),
+        host.unwrap_or_else(|| info.host())
+    )
 }

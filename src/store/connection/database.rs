@@ -19,9 +19,11 @@ use surrealdb::method::{ItemStream, Transaction};
 use surrealdb::opt::auth::Database as DatabaseUser;
 use surrealdb::types::{SurrealValue, Variables};
 use surrealdb::{IndexedResults, Surreal};
+use tracing::Instrument;
 
 use super::pool::{self, Pool, PooledTransaction};
 use super::size::{self, SizeLimit};
+use crate::telemetry::traces;
 
 /// Keywords of statements that write.
 const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
@@ -298,12 +300,15 @@ impl WriteTransaction {
     pub(in crate::store) async fn commit(self) -> surrealdb::Result<()> {
         // The transaction may have begun before the disk failed.
         self.breaker.allow()?;
-        let committed = match self.transaction {
-            ClientTransaction::Embedded(tx) => tx.commit().await.map(drop),
-            ClientTransaction::Remote(tx) => tx.commit().await.map(drop),
-            ClientTransaction::Pooled(tx) => tx.commit().await,
+        let commit = async {
+            match self.transaction {
+                ClientTransaction::Embedded(tx) => tx.commit().await.map(drop),
+                ClientTransaction::Remote(tx) => tx.commit().await.map(drop),
+                ClientTransaction::Pooled(tx) => tx.commit().await,
+            }
         };
-        self.breaker.watch(committed)
+        self.breaker
+            .watch(commit.instrument(traces::of_statement()).await)
     }
 
     /// Rolls back.
@@ -357,7 +362,7 @@ impl<'a> IntoFuture for Statement<'a> {
             budget,
             held,
         } = self;
-        Box::pin(async move {
+        let run = async move {
             if let Some(breaker) = breaker {
                 breaker.allow()?;
                 budget.allow(size::of_variables(&variables))?;
@@ -379,7 +384,8 @@ impl<'a> IntoFuture for Statement<'a> {
                 Some(breaker) => breaker.watch(answer.and_then(IndexedResults::check)),
                 None => answer,
             }
-        })
+        };
+        Box::pin(run.instrument(traces::of_statement()))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use test_support::{extent, until};
+use test_support::{eventually, extent, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -66,6 +66,17 @@ fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
                 })
             })
             .collect();
+        // One permit of the four is for whoever comes next.
+        let held = "actor_gate_held{actor=\"graph_store\",gate=\"write\",workspace=\"";
+        eventually(async || {
+            let metrics = app.admin.metrics().await;
+            let mut shares = metrics
+                .lines()
+                .filter_map(|line| line.strip_prefix(held)?.split_once("\"} "));
+            let is_one = |(id, held): (&str, &str)| uuid::Uuid::parse_str(id).is_ok() && held == "3";
+            shares.any(is_one).then_some(()).ok_or(metrics.clone())
+        })
+        .await;
         let mut written = 0;
         while !sending.iter().all(tokio::task::JoinHandle::is_finished) {
             let node = json!({"nodes": [{"name": format!("quiet {written}"), "node_type": "tool"}]});

@@ -1,0 +1,43 @@
+//! What a service reads again on SIGHUP.
+
+use std::sync::Arc;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+type Read = dyn Fn() -> Result<(), String> + Send + Sync;
+
+/// Something that is read again: what it is called in the log, and what reads it. What was in force stays where that fails.
+#[derive(Clone)]
+pub(crate) struct Reload {
+    name: &'static str,
+    read: Arc<Read>,
+}
+
+impl Reload {
+    pub fn new(name: &'static str, read: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
+        let read = Arc::new(read);
+        Self { name, read }
+    }
+}
+
+/// Reads everything again whenever the process gets SIGHUP, which from now on does not end it.
+pub(crate) async fn reload_on_hangup(all: Vec<Reload>) {
+    let mut hangup = match signal(SignalKind::hangup()) {
+        Ok(hangup) => hangup,
+        Err(error) => {
+            tracing::warn!(%error, "SIGHUP can't be listened to; files are read at the start only");
+            return;
+        }
+    };
+    while hangup.recv().await.is_some() {
+        for Reload { name, read } in all.clone() {
+            match crate::blocking::spawn(move || read()).await {
+                Ok(Ok(())) => tracing::info!(what = name, "read again"),
+                Ok(Err(error)) => {
+                    tracing::error!(what = name, %error, "not read again; what is in force stays")
+                }
+                Err(error) => tracing::error!(what = name, %error, "not read again; what is in force stays"),
+            }
+        }
+    }
+}
