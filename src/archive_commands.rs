@@ -1,10 +1,11 @@
-//! The arguments of `backup`, `restore` and `check`.
+//! The arguments of `backup`, `restore`, `check`, `export` and `import`.
 
 use std::path::PathBuf;
 
 use clap::Args;
 use secrecy::{ExposeSecret, SecretString};
 use threat_memory::app::backup::{BackUpTask, Credential, Memory, RestoreTask};
+use threat_memory::app::transfer::TransferTask;
 use threat_memory::config::local::{LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, Settings, secret_variable};
 
@@ -62,6 +63,27 @@ pub struct CheckArgs {
     /// Remove a search index that is not sound, so that the next start makes it anew.
     #[arg(long)]
     repair: bool,
+}
+
+#[derive(Args)]
+pub struct TransferArgs {
+    /// The bundle, or - for standard output or input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// A hosted service, such as https://memory.example.com.
+    #[arg(long, value_name = "URL")]
+    url: String,
+}
+
+impl TransferArgs {
+    /// What is to be exported from, or imported into.
+    pub fn task(self) -> Result<TransferTask, ConfigError> {
+        Ok(TransferTask {
+            credential: service_credential()?,
+            url: self.url,
+            file: self.file,
+        })
+    }
 }
 
 impl CheckArgs {
@@ -143,6 +165,11 @@ fn credential(memory: &Memory) -> Result<Option<Credential>, ConfigError> {
     if matches!(memory, Memory::Local(_)) {
         return Ok(secret_variable("LOCAL_WEB_API_KEY")?.map(Credential::Key));
     }
+    service_credential()
+}
+
+/// Who speaks to a service that runs.
+fn service_credential() -> Result<Option<Credential>, ConfigError> {
     let email = secret_variable("THREAT_MEMORY_ADMIN_EMAIL")?;
     let password = secret_variable("THREAT_MEMORY_ADMIN_PASSWORD")?;
     if let (Some(email), Some(password)) = (email, password) {

@@ -7,14 +7,14 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use archive_commands::{BackupArgs, CheckArgs, RestoreArgs};
+use archive_commands::{BackupArgs, CheckArgs, RestoreArgs, TransferArgs};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use secrecy::SecretString;
 use threat_memory::app::check::{self, CheckSummary};
 use threat_memory::app::hosted::{self, Account, AccountTask, Application};
 use threat_memory::app::local::LocalApplication;
 use threat_memory::app::stdio::{self, Directory, Place};
-use threat_memory::app::{StartError, backup, local_address};
+use threat_memory::app::{StartError, backup, local_address, transfer};
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings, secret_variable};
 use threat_memory::lifecycle::check_open_files;
@@ -101,6 +101,10 @@ enum Command {
     },
     /// Restore an archive into an empty store.
     Restore(RestoreArgs),
+    /// Write the STIX objects of your workspace that may leave it into a bundle.
+    Export(TransferArgs),
+    /// Ingest a STIX bundle of any size into your workspace.
+    Import(TransferArgs),
     /// Check a store whose service rests: every row, what rows refer to, the audit log, the search index, the disk.
     Check(CheckArgs),
     /// Write the completions of a shell to standard output.
@@ -223,6 +227,14 @@ fn main() -> ExitCode {
         },
         Command::Backup(args) => match args.task() {
             Ok(task) => show(system.block_on(backup::back_up(task))),
+            Err(error) => refuse(&error),
+        },
+        Command::Export(args) => match args.task() {
+            Ok(task) => show(system.block_on(transfer::export(task))),
+            Err(error) => refuse(&error),
+        },
+        Command::Import(args) => match args.task() {
+            Ok(task) => show(system.block_on(transfer::import(task))),
             Err(error) => refuse(&error),
         },
         Command::Check(args) => match args.task() {

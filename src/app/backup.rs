@@ -1,18 +1,16 @@
 //! The commands `backup`, `verify` and `restore`.
 
-mod client;
-
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Weak;
 
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::{Value, json};
 
-use self::client::ArchiveClient;
-pub use self::client::Credential;
+pub use super::client::Credential;
+use super::client::ServiceClient;
+use super::part_file::PartFile;
 use crate::archive::{ArchiveError, ServiceKind, Since, SoundArchive, inspect, inspect_all};
 use crate::clock;
 use crate::config::Settings;
@@ -20,6 +18,9 @@ use crate::config::local::LocalSettings;
 use crate::lifecycle::{StartError, forget_indexes, storage_memory, wait_until_closed};
 use crate::local::{address_of, storage_owner};
 use crate::store::{BackUp, RestoreError, StorageServer, StoreError, StoreTarget, restore};
+
+/// Where the services write archives: the hosted one, and the local one.
+const ROUTES: [&str; 2] = ["api/admin/backup", "api/backup"];
 
 /// Where the memory is.
 pub enum Memory {
@@ -181,8 +182,9 @@ async fn write_archive(
         }
     };
     if let Some(url) = url {
-        let client = ArchiveClient::new(&url, task.credential.as_ref()).await?;
-        return client.fetch(base, task.passphrase.as_ref(), out).await;
+        let client = ServiceClient::new(&url, task.credential.as_ref()).await?;
+        let body = request_of(base, task.passphrase.as_ref());
+        return client.download(&ROUTES, &body, out).await;
     }
     let target = target_of(&task.memory)?;
     let opened = target.snapshot().await;
@@ -209,6 +211,23 @@ async fn write_archive(
     written
         .map(drop)
         .map_err(|error| StartError::Setup(error.to_string()))
+}
+
+/// The body that asks a service for an archive.
+fn request_of(base: Option<&SoundArchive>, passphrase: Option<&SecretString>) -> Value {
+    let mut body = json!({});
+    if let Some(passphrase) = passphrase {
+        body["passphrase"] = passphrase.expose_secret().into();
+    }
+    if let Some(base) = base {
+        let chunks = base
+            .state
+            .iter()
+            .map(|line| format!("{}:{}", line.archive, line.digest));
+        body["archives"] = json!(base.header.archives);
+        body["chunks"] = chunks.collect();
+    }
+    body
 }
 
 /// What an increment on an archive goes on from.
@@ -255,58 +274,4 @@ pub(super) fn target_of(memory: &Memory) -> Result<StoreTarget, StartError> {
         server,
         service,
     })
-}
-
-/// A file that appears once it is complete.
-struct PartFile {
-    path: PathBuf,
-    wanted: PathBuf,
-}
-
-impl PartFile {
-    fn begin(wanted: &Path) -> Result<Self, StartError> {
-        let failed = |error| StartError::Io(wanted.display().to_string(), error);
-        if wanted.exists() {
-            return Err(failed(io::Error::new(
-                io::ErrorKind::AlreadyExists,
-                "it exists already",
-            )));
-        }
-        let mut name = wanted.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        Ok(Self {
-            path: wanted.with_file_name(name),
-            wanted: wanted.to_owned(),
-        })
-    }
-
-    /// The file to write to, readable by its owner alone.
-    fn open(&self) -> Result<File, StartError> {
-        std::fs::remove_file(&self.path).ok();
-        let mut options = OpenOptions::new();
-        let opened = options.write(true).create_new(true).mode(0o600).open(&self.path);
-        opened.map_err(|error| StartError::Io(self.path.display().to_string(), error))
-    }
-
-    /// Gives the file its name, durably.
-    fn finish(self) -> Result<(), StartError> {
-        let named = File::open(&self.path)
-            .and_then(|file| file.sync_all())
-            .and_then(|()| std::fs::hard_link(&self.path, &self.wanted))
-            .and_then(|()| std::fs::remove_file(&self.path))
-            .and_then(
-                |()| match self.wanted.parent().filter(|dir| !dir.as_os_str().is_empty()) {
-                    Some(dir) => File::open(dir)?.sync_all(),
-                    None => File::open(".")?.sync_all(),
-                },
-            );
-        named.map_err(|error| StartError::Io(self.wanted.display().to_string(), error))
-    }
-}
-
-impl Drop for PartFile {
-    /// Leaves nothing of a back-up that was not finished.
-    fn drop(&mut self) {
-        std::fs::remove_file(&self.path).ok();
-    }
 }

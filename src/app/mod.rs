@@ -4,11 +4,14 @@
 
 pub mod backup;
 pub mod check;
+mod client;
 mod demo_data;
 pub mod hosted;
 mod listener;
 pub mod local;
+mod part_file;
 pub mod stdio;
+pub mod transfer;
 
 use std::future::{Future, poll_fn};
 use std::io;

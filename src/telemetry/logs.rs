@@ -119,37 +119,34 @@ pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> 
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_writer(writer)
         .with_filter(filter(&quiet)?);
-    let file = match data_dir.filter(|_| settings.file) {
-        None => None,
-        Some(dir) => {
-            let logs = dir.join("logs");
-            let unusable =
-                |error: &dyn std::fmt::Display| format!("{key}: {} can't be written: {error}", dir.display());
-            files::private_dir(&logs)
-                .and_then(|()| files::check_writable(&logs))
-                .map_err(|error| unusable(&error))?;
-            let log_file = LogFile::new(logs, settings.keep_files).map_err(|error| unusable(&error))?;
-            let (writer, guard) = non_blocking_writer(log_file);
-            guards.push(guard);
-            let layer = fmt::layer()
-                .json()
-                .with_writer(writer)
-                .with_filter(filter(&quiet)?);
-            Some(layer)
-        }
-    };
-    let (traces, trace_guard) = match settings.traces_url.as_str() {
-        "" => (None, None),
-        url => {
-            let layer = traces::layer(url, settings.traces_percent);
-            let (layer, guard) = layer.map_err(|error| format!("log.traces_url: {error}"))?;
-            (Some(layer), Some(guard))
-        }
-    };
+    // A list of layers with a filter each. An absent one (`Option`) counts as a layer without a filter, beside which a callsite
+    // that every filter has turned off leaves its mark on the next one, whose event or span is lost then.
+    let mut layers = vec![terminal.boxed()];
+    if let Some(dir) = data_dir.filter(|_| settings.file) {
+        let logs = dir.join("logs");
+        let unusable =
+            |error: &dyn std::fmt::Display| format!("{key}: {} can't be written: {error}", dir.display());
+        files::private_dir(&logs)
+            .and_then(|()| files::check_writable(&logs))
+            .map_err(|error| unusable(&error))?;
+        let log_file = LogFile::new(logs, settings.keep_files).map_err(|error| unusable(&error))?;
+        let (writer, guard) = non_blocking_writer(log_file);
+        guards.push(guard);
+        let layer = fmt::layer()
+            .json()
+            .with_writer(writer)
+            .with_filter(filter(&quiet)?);
+        layers.push(layer.boxed());
+    }
+    let mut trace_guard = None;
+    if !settings.traces_url.is_empty() {
+        let layer = traces::layer(&settings.traces_url, settings.traces_percent);
+        let (layer, guard) = layer.map_err(|error| format!("log.traces_url: {error}"))?;
+        layers.push(layer.boxed());
+        trace_guard = Some(guard);
+    }
     tracing_subscriber::registry()
-        .with(terminal)
-        .with(file)
-        .with(traces)
+        .with(layers)
         .try_init()
         .map_err(|error| error.to_string())?;
     Ok(LogGuard {

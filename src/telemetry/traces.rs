@@ -21,7 +21,7 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracerProvider};
 use tokio::runtime::Handle;
 use tracing::field::Empty;
-use tracing::{Level, Span, Subscriber, enabled, info_span};
+use tracing::{Span, Subscriber, info_span};
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 use tracing_subscriber::Layer;
 use tracing_subscriber::filter::filter_fn;
@@ -188,10 +188,10 @@ pub fn of_work(message: Span) -> Span {
 
 /// The span of a statement. Upkeep that belongs to no request has none.
 pub fn of_statement() -> Span {
-    if enabled!(target: TARGET, Level::INFO) && !Span::current().is_none() {
-        return info_span!(target: TARGET, "store", otel.kind = "client");
+    match Span::current().is_none() {
+        true => Span::none(),
+        false => info_span!(target: TARGET, "store", otel.kind = "client"),
     }
-    Span::none()
 }
 
 /// The span of a call to another server.

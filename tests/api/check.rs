@@ -6,9 +6,9 @@ use std::process::{Command, Output};
 
 use rand::Rng;
 use serde_json::{Value, json};
-use test_support::extent;
+use test_support::{extent, is_full};
 
-use crate::helpers::run;
+use crate::helpers::{ADMIN, PASSWORD, run};
 use crate::process::{Service, finish, hosted, program, started_once};
 use crate::stix::object;
 
@@ -91,7 +91,30 @@ fn a_damaged_index_is_named_and_made_anew() {
     });
 }
 
-/// A store in which something was changed is named as not sound, or it holds all that it held.
+/// The nodes that a service over this store answers, in order; `None` if it does not start or answers with an error.
+async fn served(dir: &Path) -> Option<Vec<Value>> {
+    let service = Service::try_start(hosted(dir)).ok()?;
+    let client = service.anonymous();
+    let account = json!({"email": ADMIN, "password": PASSWORD});
+    let signed_in = client.post("/api/auth/login", &account).await;
+    if signed_in.status() != 200 {
+        return None;
+    }
+    let token = signed_in.expect(200).await["access_token"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let graph = client.bearer(&token).get("/api/graph?limit=200").await;
+    if graph.status() != 200 {
+        return None;
+    }
+    let mut nodes = graph.expect(200).await["nodes"].as_array().unwrap().clone();
+    nodes.sort_by_key(ToString::to_string);
+    Some(nodes)
+}
+
+/// A store in which something was changed is named as not sound, or it holds all that it held. A service over it answers with what
+/// is true or with an error.
 #[test]
 fn a_store_that_was_changed_anywhere_is_named_or_whole() {
     run(async {
@@ -103,10 +126,14 @@ fn a_store_that_was_changed_anywhere_is_named_or_whole() {
             .collect();
         admin.ingest(tools).await;
         service.stop();
+        // The sign-in of this service is in the audit log, too.
+        let truth = served(dir.path()).await.unwrap();
         let sound = said(&check(dir.path(), false));
         let rows = sound.lines().next().unwrap().to_owned();
         assert!(rows.starts_with("store: sound, "), "{sound}");
-        for case in 0..extent(12, 200) {
+        assert_eq!(truth.len(), 100);
+        let (mut started, mut refused) = (0, 0);
+        for number in 0..extent(12, 200) {
             let copied = tempfile::tempdir().unwrap();
             let to = copied.path().join("data");
             copy(dir.path(), &to);
@@ -116,7 +143,7 @@ fn a_store_that_was_changed_anywhere_is_named_or_whole() {
             let place = rand::rng().random_range(0..*size);
             let mut bytes = fs::read(path).unwrap();
             let at = usize::try_from(place).unwrap();
-            let is_cut = case % 3 == 0;
+            let is_cut = number % 3 == 0;
             match is_cut {
                 true => bytes.truncate(at),
                 false => bytes[at] ^= 1 << rand::rng().random_range(0..8),
@@ -133,6 +160,17 @@ fn a_store_that_was_changed_anywhere_is_named_or_whole() {
                     "{case}: {text}"
                 );
             }
+            if number % 4 == 0 || is_full() {
+                match served(&to).await {
+                    Some(nodes) => assert_eq!(nodes, truth, "{case}"),
+                    None => refused += 1,
+                }
+                started += 1;
+            }
         }
+        assert!(
+            refused < started || !is_full(),
+            "{refused} of {started} services answer nothing any more"
+        );
     });
 }

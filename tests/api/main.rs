@@ -30,5 +30,6 @@ mod stix;
 mod storm;
 mod tls;
 mod traces;
+mod transfer;
 mod upgrade;
 mod wrong_types;

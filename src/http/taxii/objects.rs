@@ -4,7 +4,7 @@ use actix_web::http::header::{HeaderName, HeaderValue};
 use actix_web::{HttpRequest, HttpResponse, web};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::asked::asked_page;
 use super::caller::Caller;
@@ -35,7 +35,7 @@ struct Page<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Listed<'a> {
-    Object(&'a Value),
+    Object(&'a RawValue),
     Record(Record<'a>),
 }
 
@@ -78,7 +78,7 @@ async fn objects(
         objects: page
             .objects
             .iter()
-            .map(|given| Listed::Object(&given.object))
+            .map(|given| Listed::Object(&given.json))
             .collect(),
         ..Page::of(page)
     }))
@@ -116,7 +116,7 @@ async fn object(
         objects: page
             .objects
             .iter()
-            .map(|given| Listed::Object(&given.object))
+            .map(|given| Listed::Object(&given.json))
             .collect(),
         ..Page::of(page)
     }))
@@ -170,7 +170,7 @@ impl<'a> Page<'a> {
 impl<'a> Record<'a> {
     fn of(given: &'a GivenObject) -> Self {
         Self {
-            id: given.object["id"].as_str().unwrap_or_default(),
+            id: &given.id,
             date_added: date_text(given.date),
             version: version_of(given),
             media_type: STIX,
@@ -180,10 +180,7 @@ impl<'a> Record<'a> {
 
 /// The time of a version: of an object without one, when it was made or added (section 5.3.1).
 fn version_of(given: &GivenObject) -> String {
-    let time = ["modified", "created"]
-        .iter()
-        .find_map(|name| given.object[name].as_str());
-    time.map_or_else(|| date_text(given.date), str::to_owned)
+    given.version.clone().unwrap_or_else(|| date_text(given.date))
 }
 
 fn date_text(micros: i64) -> String {

@@ -32,7 +32,7 @@ impl GraphCore {
         entries.retain(|entry| entry.date > after && entry.date <= up_to && reader.admits_entry(entry));
         entries.sort_by_key(|entry| entry.date);
         let mut page = ObjectPage {
-            objects: standing_objects(workspace, &asked.matches, after),
+            objects: standing_objects(workspace, &asked.matches, after)?,
             ..ObjectPage::default()
         };
         let given = reader.objects(&entries).await?;

@@ -239,7 +239,7 @@ impl GraphCore {
         let seal = self.list_seal(ws);
         let after = asked.begin(&seal)?;
         let mut page = ObjectPage {
-            objects: standing_objects(workspace, &asked.matches, after),
+            objects: standing_objects(workspace, &asked.matches, after)?,
             ..ObjectPage::default()
         };
         let levels = Tlp::ALL.into_iter().filter(|level| *level <= highest);
@@ -295,7 +295,11 @@ impl AskedPage {
 
 /// What every collection begins with: the definitions of the markings that the reader may see, and the identity of the
 /// workspace, which objects made here refer to. Their dates are before all others.
-pub(super) fn standing_objects(workspace: &Workspace, asked: &ObjectMatch, after: i64) -> Vec<GivenObject> {
+pub(super) fn standing_objects(
+    workspace: &Workspace,
+    asked: &ObjectMatch,
+    after: i64,
+) -> Result<Vec<GivenObject>, DomainError> {
     let begin = workspace.created_at.checked_sub_signed(TimeDelta::seconds(1));
     let begin = begin.unwrap_or(DateTime::UNIX_EPOCH).timestamp_micros();
     let definitions = definitions_up_to(workspace.clearance().highest()).into_iter();
@@ -313,5 +317,7 @@ pub(super) fn standing_objects(workspace: &Workspace, asked: &ObjectMatch, after
         let is_version = || asked.versions.admits_only(part("created").parse().ok());
         *date > after && is_named && asked.admits_type(part("type")) && is_version()
     });
-    dated.map(|(date, object)| GivenObject { date, object }).collect()
+    dated
+        .map(|(date, object)| GivenObject::new(date, &object))
+        .collect()
 }

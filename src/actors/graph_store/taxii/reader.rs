@@ -9,6 +9,7 @@ mod nodes;
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, SubsecRound, Utc};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -41,12 +42,30 @@ pub(super) struct Reader<'a> {
     author_id: String,
 }
 
-/// An object that is given out.
+/// An object that is given out, as text: what answers requests must not spend its time on a large page.
 #[derive(Debug, Clone)]
 pub struct GivenObject {
     /// When it was added, in microseconds.
     pub date: i64,
-    pub object: Value,
+    pub id: String,
+    /// When this version was made; `None` of an object that has no versions.
+    pub version: Option<String>,
+    pub json: Box<RawValue>,
+}
+
+impl GivenObject {
+    /// # Errors
+    /// When the object can't be written as JSON, which no object that was read as JSON fails at.
+    pub(super) fn new(date: i64, object: &Value) -> Result<Self, DomainError> {
+        let text = |name: &str| object[name].as_str().map(str::to_owned);
+        let json = to_raw_value(object);
+        Ok(Self {
+            date,
+            id: text("id").unwrap_or_default(),
+            version: text("modified").or_else(|| text("created")),
+            json: json.map_err(|error| DomainError::internal("an object can't be written", error))?,
+        })
+    }
 }
 
 /// An object on its way out.
@@ -83,6 +102,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Whether an object is the identity of the workspace that every collection begins with: a copy of it that came back from
+    /// elsewhere is no second one.
+    fn is_standing(&self, object: &ExportObject) -> bool {
+        let (id, version) = version_of(object);
+        id == self.author_id && version.is_none_or(|version| version <= self.workspace.created_at)
+    }
+
     /// The strictest marking that the reader may see.
     fn seen(&self) -> Tlp {
         self.workspace.clearance().highest()
@@ -117,6 +143,7 @@ impl<'a> Reader<'a> {
         let (edges, ends) = self.edges(entries, &mut given.held).await?;
         candidates.extend(edges);
         candidates.extend(self.supports(entries, &mut given.held).await?);
+        candidates.retain(|candidate| !self.is_standing(&candidate.object));
         candidates.sort_by_key(|candidate| candidate.date);
         let mut parts = ExportParts {
             nodes: candidates
@@ -144,9 +171,10 @@ impl<'a> Reader<'a> {
         let built = blocking(move || {
             let single = |(date, object)| {
                 let object = export::single(object, |id| kept.contains(id));
-                object.map(|object| GivenObject { date, object })
+                let given = object.map(|object| GivenObject::new(date, &object));
+                given.map_or_else(|violations| Ok(Err(violations)), |given| given.map(Ok))
             };
-            Ok(leaving.into_iter().map(single).collect::<Vec<_>>())
+            leaving.into_iter().map(single).collect::<Result<Vec<_>, _>>()
         });
         for object in built.await? {
             match object {
