@@ -154,7 +154,7 @@ pub fn of_request(method: &str, route: &str, id: &str, headers: &RequestHeaders)
         otel.status_code = Empty,
     );
     if span.is_disabled() {
-        return info_span!("request", request_id = id, method, route);
+        return info_span!("request", request_id = %id, method, %route);
     }
     let caller = TraceContextPropagator::new().extract(&CallerHeaders(headers));
     // Fails only for a span that has begun.

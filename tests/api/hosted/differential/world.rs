@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::acts::{Act, Request};
 use super::transcript::{entry, ids_in};
-use crate::helpers::{Answer, Client, TestApp, encode};
+use crate::helpers::{Answer, Client, PASSWORD, TestApp, encode};
 
 const QUESTIONS: [&str; 8] = [
     "Umber Loader",
@@ -41,6 +41,9 @@ const VALUES: [&str; 12] = [
 /// What a caller of limited clearance was answered.
 pub struct World {
     client: Client,
+    /// Who makes hidden entries of an analyst. A source that states its own node again at a stricter marking takes it away from
+    /// others, which they may see.
+    other_analyst: Option<Client>,
     sees_all: bool,
     sessions: Vec<(String, Value)>,
     feed_batches: Vec<(bool, String)>,
@@ -53,6 +56,7 @@ impl World {
     pub async fn play(app: &TestApp, acts: impl Iterator<Item = &Act>) -> Vec<String> {
         let mut world = Self {
             client: app.workspace(&format!("World {}", Uuid::new_v4())).await,
+            other_analyst: None,
             sees_all: false,
             sessions: Vec::new(),
             feed_batches: Vec::new(),
@@ -85,7 +89,8 @@ impl World {
             Request::Post(path, body) => {
                 let text = body.to_string();
                 self.sent.extend(ids_in(&text));
-                let answer = self.client.post(path, body).await;
+                let client = self.author_of(act.is_hidden, path).await;
+                let answer = client.post(path, body).await;
                 let body = self.keep(act.is_hidden, &format!("POST {path}"), answer).await;
                 self.remember(act, &body);
             }
@@ -140,6 +145,26 @@ impl World {
                 self.keep(act.is_hidden, &format!("POST {path}"), answer).await;
             }
         }
+    }
+
+    /// Who hands something in.
+    async fn author_of(&mut self, is_hidden: bool, path: &str) -> Client {
+        if !is_hidden || !path.ends_with("/analyst") {
+            return self.client.clone();
+        }
+        if let Some(client) = &self.other_analyst {
+            return client.clone();
+        }
+        let (_, email) = self.client.add_user("analyst").await;
+        let account = json!({"email": email, "password": PASSWORD});
+        let signed_in = self
+            .client
+            .post("/api/auth/login", &account)
+            .await
+            .expect(200)
+            .await;
+        let client = self.client.bearer(signed_in["access_token"].as_str().unwrap());
+        self.other_analyst.insert(client).clone()
     }
 
     /// The id of the first node by what it says, among those that a search for a name finds; for a hidden act, among
