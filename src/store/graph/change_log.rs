@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::clock;
 use crate::domain::audit::AuditEntry;
-use crate::domain::change::GraphChange;
+use crate::domain::change::{ChangeKind, GraphChange};
 use crate::domain::error::DomainError;
 use crate::domain::packing;
 use crate::domain::tlp::Tlp;
@@ -152,25 +152,33 @@ impl ChangeAuthor {
 /// The changes of a write while it runs.
 #[derive(Debug, Default)]
 pub(super) struct NewChanges {
-    by_level: BTreeMap<u8, Vec<GraphChange>>,
+    /// Each with the level that it is told at.
+    entries: Vec<(Tlp, GraphChange)>,
     places: HashMap<(u8, Uuid), usize>,
+    /// Where the things stand that the write has made.
+    made: HashMap<Uuid, usize>,
 }
 
 impl NewChanges {
-    /// Adds a change; one of a thing that the write has changed already becomes part of the earlier one.
+    /// Adds a change; one of a thing that the write has changed already becomes part of the earlier one. What the write has made
+    /// was made as it is at the end: how it came to that depends on what was hidden, or waited, before.
     pub(super) fn add(&mut self, level: Tlp, change: GraphChange) {
         let Some(of) = change.node.or(change.edge) else {
             return;
         };
-        let changes = self.by_level.entry(level.rank()).or_default();
         let key = (level.rank(), of);
-        match self.places.get(&key).and_then(|place| changes.get_mut(*place)) {
-            Some(earlier) => earlier.absorb(change),
-            None => {
-                self.places.insert(key, changes.len());
-                changes.push(change);
-            }
+        let made = self.made.get(&of);
+        let earlier = made.or_else(|| self.places.get(&key)).copied();
+        if let Some((told_at, earlier)) = earlier.and_then(|place| self.entries.get_mut(place)) {
+            *told_at = level;
+            earlier.absorb(change);
+            return;
         }
+        if change.kind == ChangeKind::Created {
+            self.made.insert(of, self.entries.len());
+        }
+        self.places.insert(key, self.entries.len());
+        self.entries.push((level, change));
     }
 
     /// Adds a change of a row with this marking.
@@ -189,7 +197,11 @@ impl NewChanges {
     ) -> Result<(), StoreError> {
         let author = ChangeAuthor::of(entry);
         let mut rows = Vec::new();
-        for (rank, changes) in self.by_level {
+        let mut by_level: BTreeMap<u8, Vec<GraphChange>> = BTreeMap::new();
+        for (level, change) in self.entries {
+            by_level.entry(level.rank()).or_default().push(change);
+        }
+        for (rank, changes) in by_level {
             for (part, changes) in (0i64..).zip(changes.chunks(MAX_CHANGES)) {
                 let text = serde_json::to_vec(changes).map_err(corrupt)?;
                 let key = vec![
@@ -379,5 +391,38 @@ impl ChangeReader<'_> {
         let next = next.filter(|reader| !reader.rows.is_empty());
         let next = next.min_by_key(|reader| reader.rows.front().map(|row| row.first));
         Ok(next.and_then(|reader| reader.rows.pop_front()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_write_makes_and_marks_more_strictly_was_made_so() {
+        let (made, known) = (Uuid::new_v4(), Uuid::new_v4());
+        let change = |edge, kind| GraphChange {
+            kind,
+            ..GraphChange::created(None, Some(edge))
+        };
+        let mut changes = NewChanges::default();
+        changes.add(Tlp::White, change(made, ChangeKind::Created));
+        changes.add(Tlp::White, change(known, ChangeKind::Changed));
+        changes.add(Tlp::Green, change(made, ChangeKind::Changed));
+        changes.add(Tlp::Amber, change(known, ChangeKind::Changed));
+        changes.add(Tlp::Amber, change(made, ChangeKind::Changed));
+        let told: Vec<_> = changes
+            .entries
+            .iter()
+            .map(|(level, change)| (*level, change.edge, change.kind))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                (Tlp::Amber, Some(made), ChangeKind::Created),
+                (Tlp::White, Some(known), ChangeKind::Changed),
+                (Tlp::Amber, Some(known), ChangeKind::Changed),
+            ]
+        );
     }
 }

@@ -6,7 +6,7 @@
 //! - To its sender it waits, too, if the end is hidden: the answer does not tell the two apart.
 //! - At each marking a workspace keeps a limited number of them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{Array, Bytes, RecordId, SurrealValue};
@@ -279,7 +279,7 @@ impl Ingest<'_> {
 
     /// Writes relationships as their senders would now.
     async fn join(&mut self, rows: Vec<WaitingRow>) -> Result<(), StoreError> {
-        let mut by_sender: HashMap<Sender, Vec<StixRelationship>> = HashMap::new();
+        let mut by_sender: BTreeMap<Sender, Vec<StixRelationship>> = BTreeMap::new();
         for row in rows {
             let sender = (row.highest, row.default_tlp, row.feed);
             by_sender.entry(sender).or_default().push(row.relationship()?);
