@@ -6,7 +6,7 @@
 //! - To its sender it waits, too, if the end is hidden: the answer does not tell the two apart.
 //! - At each marking a workspace keeps a limited number of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{Array, Bytes, RecordId, SurrealValue};
@@ -291,8 +291,19 @@ impl Ingest<'_> {
             // What this writer sent is not what the sender of the relationships knows.
             let sent = std::mem::take(&mut self.own);
             (self.highest, self.rows.feed) = (tlp(highest)?, feed);
-            for edges in edges.chunks(CHUNK) {
-                self.edges(edges, tlp(default_tlp)?).await?;
+            // What is there already is looked up once for all that are written together: of two versions, the later one must find
+            // the earlier one.
+            let mut rest = edges.as_slice();
+            while !rest.is_empty() {
+                let mut ids = HashSet::new();
+                let new = rest
+                    .iter()
+                    .take(CHUNK)
+                    .map(|edge| ids.insert(edge.stix_id.as_str()));
+                let count = new.take_while(|is_new| *is_new).count();
+                let (together, later) = rest.split_at(count);
+                self.edges(together, tlp(default_tlp)?).await?;
+                rest = later;
             }
             (self.highest, self.rows.feed) = own;
             self.own = sent;
