@@ -4,7 +4,7 @@ use std::io::Write;
 use std::time::Duration;
 
 use reqwest::StatusCode;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -17,6 +17,9 @@ use crate::outbound::{GuardedClient, Limits, OutboundError, OutboundResponse, Ou
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Largest answer that is read whole.
 const LARGEST: usize = 256 << 20;
+/// Longest wait for more requests where the limit of the workspace is reached, and the wait if the service names none.
+const LONGEST_WAIT: u64 = 3600;
+const USUAL_WAIT: u64 = 60;
 
 /// Who speaks to a service.
 pub enum Credential {
@@ -83,8 +86,10 @@ impl ServiceClient {
     pub async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, StartError> {
         let body = serde_json::to_vec(body).map_err(|error| StartError::Setup(error.to_string()))?;
         let (client, url) = self.endpoint(path)?;
-        let sent = client.post(&url, self.headers("application/json")?, body).await;
-        let answer = self.succeed(sent)?;
+        let headers = self.headers("application/json")?;
+        let answer = self
+            .send(async || client.post(&url, headers.clone(), body.clone()).await)
+            .await?;
         Ok(serde_json::from_slice(&answer.body).unwrap_or_default())
     }
 
@@ -93,7 +98,30 @@ impl ServiceClient {
         let (client, url) = self.endpoint(path)?;
         let mut headers = self.headers("application/json")?;
         headers.insert(ACCEPT, HeaderValue::from_static(media_type));
-        self.succeed(client.get(&url, headers).await)
+        self.send(async || client.get(&url, headers.clone()).await).await
+    }
+
+    /// Sends a request, again for as long as the limit of requests of the workspace is reached. Signing in is not tried again.
+    async fn send(
+        &self,
+        request: impl AsyncFn() -> Result<OutboundResponse, OutboundError>,
+    ) -> Result<OutboundResponse, StartError> {
+        loop {
+            let answer = request().await;
+            let answer = answer.map_err(|error| self.failure(&error))?;
+            if answer.status == StatusCode::TOO_MANY_REQUESTS && self.token.is_some() {
+                let wait = answer.headers.get(RETRY_AFTER);
+                let wait = wait.and_then(|seconds| seconds.to_str().ok()?.parse().ok());
+                let seconds = wait.unwrap_or(USUAL_WAIT).clamp(1, LONGEST_WAIT);
+                eprintln!("the workspace's limit of requests is reached: going on in {seconds} s");
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                continue;
+            }
+            return match answer.status.is_success() {
+                true => Ok(answer),
+                false => Err(self.refusal(answer.status, &answer.body)),
+            };
+        }
     }
 
     async fn post_for_stream(&self, path: &str, body: &Value) -> Result<OutboundStream, StartError> {
@@ -120,17 +148,6 @@ impl ServiceClient {
             headers.insert(AUTHORIZATION, value);
         }
         Ok(headers)
-    }
-
-    fn succeed(
-        &self,
-        answer: Result<OutboundResponse, OutboundError>,
-    ) -> Result<OutboundResponse, StartError> {
-        let answer = answer.map_err(|error| self.failure(&error))?;
-        match answer.status.is_success() {
-            true => Ok(answer),
-            false => Err(self.refusal(answer.status, &answer.body)),
-        }
     }
 
     fn failure(&self, error: &OutboundError) -> StartError {

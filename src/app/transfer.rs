@@ -80,7 +80,8 @@ struct Piece<'a> {
 pub async fn export(task: TransferTask) -> Result<String, StartError> {
     let client = ServiceClient::new(&task.url, task.credential.as_ref()).await?;
     if task.file == Path::new("-") {
-        write_bundle(&client, &mut io::stdout().lock()).await?;
+        let (_, held_back) = write_bundle(&client, &mut io::stdout().lock()).await?;
+        eprint!("{}", told(held_back));
         return Ok(String::new());
     }
     let part = PartFile::begin(&task.file)?;
@@ -88,15 +89,18 @@ pub async fn export(task: TransferTask) -> Result<String, StartError> {
     let (objects, held_back) = write_bundle(&client, &mut out).await?;
     drop(out);
     part.finish()?;
-    let mut text = format!("{}: {objects} objects\n", task.file.display());
-    if held_back > 0 {
-        writeln!(
-            text,
-            "{held_back} more may not leave the workspace: their marking or their feed forbids it."
-        )
-        .ok();
+    let objects = format!("{}: {objects} objects\n", task.file.display());
+    Ok(objects + &told(held_back))
+}
+
+/// What is said of objects that were held back.
+fn told(held_back: u64) -> String {
+    match held_back {
+        0 => String::new(),
+        count => {
+            format!("{count} more may not leave the workspace: their marking or their feed forbids it.\n")
+        }
     }
-    Ok(text)
 }
 
 /// Writes a bundle page by page; returns its objects, and how many were held back.

@@ -31,12 +31,10 @@ pub(crate) async fn reload_on_hangup(all: Vec<Reload>) {
     };
     while hangup.recv().await.is_some() {
         for Reload { name, read } in all.clone() {
-            match crate::blocking::spawn(move || read()).await {
-                Ok(Ok(())) => tracing::info!(what = name, "read again"),
-                Ok(Err(error)) => {
-                    tracing::error!(what = name, %error, "not read again; what is in force stays")
-                }
-                Err(error) => tracing::error!(what = name, %error, "not read again; what is in force stays"),
+            let done = crate::blocking::spawn(move || read()).await;
+            match done.map_err(|error| error.to_string()).flatten() {
+                Ok(()) => tracing::info!(what = name, "read again"),
+                Err(error) => tracing::error!(what = name, error, "not read again; what is in force stays"),
             }
         }
     }

@@ -161,16 +161,27 @@ pub(super) struct NewChanges {
 
 impl NewChanges {
     /// Adds a change; one of a thing that the write has changed already becomes part of the earlier one. What the write has made
-    /// was made as it is at the end: how it came to that depends on what was hidden, or waited, before.
+    /// was made with the marking that it has at the end: how it came to that depends on what was hidden, or waited, before.
     pub(super) fn add(&mut self, level: Tlp, change: GraphChange) {
         let Some(of) = change.node.or(change.edge) else {
             return;
         };
+        let marking = change
+            .after
+            .get("tlp")
+            .and_then(|tlp| tlp.as_str()?.parse::<Tlp>().ok());
+        let made = marking.zip(self.made.get(&of).copied());
+        if let Some((marking, place)) = made
+            && let Some(entry) = self.entries.get_mut(place)
+        {
+            entry.0 = marking;
+            entry.1.absorb(change);
+            self.places.insert((marking.rank(), of), place);
+            return;
+        }
         let key = (level.rank(), of);
-        let made = self.made.get(&of);
-        let earlier = made.or_else(|| self.places.get(&key)).copied();
-        if let Some((told_at, earlier)) = earlier.and_then(|place| self.entries.get_mut(place)) {
-            *told_at = level;
+        let earlier = self.places.get(&key).copied();
+        if let Some((_, earlier)) = earlier.and_then(|place| self.entries.get_mut(place)) {
             earlier.absorb(change);
             return;
         }
@@ -399,18 +410,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_write_makes_and_marks_more_strictly_was_made_so() {
+    fn what_a_write_makes_was_made_with_the_marking_that_it_has_at_the_end() {
         let (made, known) = (Uuid::new_v4(), Uuid::new_v4());
         let change = |edge, kind| GraphChange {
             kind,
             ..GraphChange::created(None, Some(edge))
         };
+        let mark = |edge, tlp: Tlp| {
+            let mut change = change(edge, ChangeKind::Changed);
+            change.after.insert("tlp".into(), tlp.as_str().into());
+            change
+        };
         let mut changes = NewChanges::default();
         changes.add(Tlp::White, change(made, ChangeKind::Created));
         changes.add(Tlp::White, change(known, ChangeKind::Changed));
-        changes.add(Tlp::Green, change(made, ChangeKind::Changed));
-        changes.add(Tlp::Amber, change(known, ChangeKind::Changed));
+        changes.add(Tlp::Green, mark(made, Tlp::Green));
+        changes.add(Tlp::Amber, mark(known, Tlp::Amber));
+        changes.add(Tlp::Amber, mark(made, Tlp::Amber));
         changes.add(Tlp::Amber, change(made, ChangeKind::Changed));
+        // Evidence above the thing itself: that it was made is told to those who see the thing.
+        changes.add(Tlp::Red, change(made, ChangeKind::Changed));
         let told: Vec<_> = changes
             .entries
             .iter()
@@ -422,6 +441,7 @@ mod tests {
                 (Tlp::Amber, Some(made), ChangeKind::Created),
                 (Tlp::White, Some(known), ChangeKind::Changed),
                 (Tlp::Amber, Some(known), ChangeKind::Changed),
+                (Tlp::Red, Some(made), ChangeKind::Changed),
             ]
         );
     }

@@ -322,6 +322,45 @@ fn relationships_wait_for_either_end() {
     });
 }
 
+/// In whatever order versions of one relationship come, and at whatever markings: they are one edge when their end is there, and
+/// the list of changes tells of it once.
+#[test]
+fn versions_of_a_relationship_that_wait_for_one_end_become_one_edge() {
+    run(async {
+        let app = TestApp::shared().await;
+        let markings = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER"];
+        for (number, [one, other]) in [[0, 1], [1, 0], [0, 2], [2, 1], [1, 1]].into_iter().enumerate() {
+            for years in [["2021", "2022"], ["2022", "2021"], ["2021", "2021"]] {
+                let client = app
+                    .workspace(&format!("Waiting {number} {}", years.join(" ")))
+                    .await;
+                let (actor, tool) = (
+                    object("threat-actor", "Slate Heron"),
+                    object("tool", "Slate Hook"),
+                );
+                client.ingest(json!([actor])).await;
+                let uses = relationship(&actor, "uses", &tool);
+                for (marking, year) in [one, other].into_iter().zip(years) {
+                    let version = json!({"modified": format!("{year}-01-01T00:00:00.000Z"),
+                        "x_mitre_tlp": markings[marking], "description": format!("{marking} of {year}")});
+                    client.ingest(json!([stix::with(uses.clone(), version)])).await;
+                }
+                let results = client.ingest(json!([tool])).await;
+                let case = format!("{one}, {other}, {years:?}");
+                assert_eq!(results["edges_created"], 1, "{case}: {results}");
+                let changes = client.get("/api/changes?limit=100").await.expect(200).await;
+                let of_edge = changes["changes"].as_array().unwrap().iter();
+                let of_edge: Vec<_> = of_edge
+                    .filter(|change| change["relationship"].is_object())
+                    .collect();
+                assert_eq!(of_edge.len(), 1, "{case}: {of_edge:?}");
+                assert_eq!(of_edge[0]["kind"], "created", "{case}");
+            }
+        }
+        app.stop().await;
+    });
+}
+
 #[test]
 fn a_relationship_to_a_hidden_node_waits_like_one_to_none() {
     run(async {
