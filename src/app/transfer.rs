@@ -1,7 +1,7 @@
 //! The commands `export` and `import`: the STIX objects of one workspace of a hosted service, as its own TAXII server gives them
 //! to the caller and as its own ingest takes them, so that markings, grants, limits and the audit log hold as for any client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::client::{Credential, ServiceClient};
 use super::part_file::PartFile;
+use crate::archive::Digest;
 use crate::lifecycle::StartError;
 
 /// Media type of TAXII 2.1 (section 1.6.8).
@@ -120,7 +121,7 @@ async fn write_bundle(client: &ServiceClient, out: &mut impl Write) -> Result<(u
         Uuid::new_v4()
     )
     .map_err(failed)?;
-    let (mut objects, mut held_back, mut next) = (0, 0, None::<String>);
+    let (mut written, mut held_back, mut next) = (HashSet::new(), 0, None::<String>);
     loop {
         let mut path = format!("taxii2/{root}/collections/all/objects/?limit={PAGE}");
         if let Some(next) = &next {
@@ -134,9 +135,11 @@ async fn write_bundle(client: &ServiceClient, out: &mut impl Write) -> Result<(u
         held_back += held.unwrap_or(0);
         let envelope: Envelope<'_> = read(&page.body)?;
         for object in envelope.objects {
-            let before = if objects == 0 { "\n" } else { ",\n" };
-            write!(out, "{before}{}", object.get()).map_err(failed)?;
-            objects += 1;
+            // What was added again comes again.
+            if written.insert(Digest::of(object.get().as_bytes())) {
+                let before = if written.len() == 1 { "\n" } else { ",\n" };
+                write!(out, "{before}{}", object.get()).map_err(failed)?;
+            }
         }
         match envelope.next.filter(|_| envelope.more) {
             Some(place) => next = Some(place),
@@ -146,7 +149,7 @@ async fn write_bundle(client: &ServiceClient, out: &mut impl Write) -> Result<(u
     out.write_all(b"\n]}\n")
         .and_then(|()| out.flush())
         .map_err(failed)?;
-    Ok((objects, held_back))
+    Ok((written.len(), held_back))
 }
 
 /// Ingests a bundle piece by piece into the caller's workspace; returns what became of its objects, in lines. After an error the

@@ -9,7 +9,7 @@ use test_support::extent;
 
 use crate::helpers::{ADMIN, PASSWORD, run};
 use crate::process::{Service, hosted, printed, program, refused, started_once};
-use crate::stix::{object, relationship};
+use crate::stix::{object, relationship, with};
 
 fn command(task: &str, file: &Path, base: &str) -> Command {
     let mut command = program();
@@ -53,6 +53,10 @@ fn a_workspace_moves_to_another_service_and_only_what_may_leave_it() {
             .windows(2)
             .map(|pair| relationship(&pair[0], "uses", &pair[1]));
         admin.ingest(tools.iter().cloned().chain(edges).collect()).await;
+
+        // What changes is added to the collections again, and is in the bundle once.
+        let newer = json!({"modified": "2024-01-01T00:00:00.000Z", "description": "Said later."});
+        admin.ingest(json!([with(tools[5].clone(), newer)])).await;
 
         let bundle = file("workspace.json");
         let said = printed(&mut command("export", &bundle, service.base()));
