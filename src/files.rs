@@ -37,7 +37,7 @@ pub(crate) fn is_empty(dir: &Path) -> bool {
 /// # Errors
 /// When no file can be created in the directory.
 pub fn check_writable(dir: &Path) -> io::Result<()> {
-    let probe = dir.join(".writable");
+    let probe = own_name(&dir.join(".writable"));
     OpenOptions::new()
         .write(true)
         .create(true)
@@ -47,27 +47,68 @@ pub fn check_writable(dir: &Path) -> io::Result<()> {
     std::fs::remove_file(probe)
 }
 
-/// Writes a file that only its owner may read, atomically and durably.
+/// Opens a file to read and to write, made for its owner alone if there is none.
+///
+/// # Errors
+/// When it can't be opened.
+pub(crate) fn open_private(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+}
+
+/// Writes a file that only its owner may read, atomically and durably. One process at a time may do it.
 ///
 /// # Errors
 /// When the directory can't be written; the file is then unchanged.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let part = path.with_extension("part");
+    place_private(path, text, path.with_extension("part"), |part| {
+        std::fs::rename(part, path)
+    })
+}
+
+/// Makes such a file if there is none, also none that another process makes meanwhile.
+///
+/// # Errors
+/// When the directory can't be written, or there is a file ([`ErrorKind::AlreadyExists`]); it is then unchanged.
+pub(crate) fn create_private(path: &Path, text: &str) -> io::Result<()> {
+    place_private(path, text, own_name(path), |part| {
+        std::fs::hard_link(part, path)?;
+        std::fs::remove_file(part)
+    })
+}
+
+/// Writes `part` and has it placed at `path`.
+fn place_private(
+    path: &Path,
+    text: &str,
+    part: PathBuf,
+    place: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     // A leftover of an interrupted write may have other permissions.
     match std::fs::remove_file(&part) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
     }
-    let written = write_new(&part, text).and_then(|()| std::fs::rename(&part, path));
+    let written = write_new(&part, text).and_then(|()| place(&part));
     if written.is_err() {
         std::fs::remove_file(&part).ok();
     }
     written?;
     match path.parent() {
-        // The rename is durable only once the directory is synced.
+        // The name is durable only once the directory is synced.
         Some(dir) => File::open(dir)?.sync_all(),
         None => Ok(()),
     }
+}
+
+/// A name beside a file's that no other process uses, as several may start over one directory.
+fn own_name(path: &Path) -> PathBuf {
+    path.with_extension(format!("{}.part", std::process::id()))
 }
 
 /// Takes the access of other users to a data directory away, and to the secrets in it, with a warning for each. All else in

@@ -26,7 +26,7 @@ pub struct LocalApplication {
     metrics: JoinHandle<()>,
     drain: Duration,
     /// Where other programs of this user find the service; a memory in an external database may have it elsewhere.
-    _published: Option<PublishedAddress>,
+    published: Option<PublishedAddress>,
 }
 
 impl LocalApplication {
@@ -53,7 +53,7 @@ impl LocalApplication {
             listening,
             metrics,
             drain: Duration::from_secs(web.drain_seconds),
-            _published: published,
+            published,
         })
     }
 
@@ -69,6 +69,8 @@ impl LocalApplication {
 
     /// Ends the streams, lets requests in flight finish, and closes the store.
     pub async fn stop(self) {
+        // Nobody is sent to a service that takes no more requests.
+        drop(self.published);
         let cutting = self.core.end_streams();
         self.listening.stop(self.drain).await;
         cutting.abort();

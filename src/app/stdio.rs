@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use rmcp::model::ServerConfig;
 use rmcp::service::serve_server;
 use secrecy::SecretString;
 use tokio::sync::{mpsc, oneshot};
 
 use self::relay::Relay;
-use self::remote::Remote;
+use self::remote::{Failure, Remote};
 use super::local::LocalApplication;
 use crate::config::ConfigError;
 use crate::config::local::{LocalFlags, LocalSettings};
@@ -79,8 +80,7 @@ pub async fn serve(place: Place, key: Option<SecretString>) -> Result<(), StartE
         own: None,
         logs: None,
     };
-    let remote = attachment.find().await?;
-    let info = remote.discover().await.map_err(StartError::Setup)?;
+    let (remote, info) = attachment.find().await?;
     let (wishes, mut wished) = mpsc::channel::<Wish>(1);
     let relay = Relay::new(remote, info, wishes);
     let served = async {
@@ -95,7 +95,7 @@ pub async fn serve(place: Place, key: Option<SecretString>) -> Result<(), StartE
         tokio::select! {
             () = &mut served => break,
             Some(wish) = wished.recv() => {
-                let found = attachment.find().await;
+                let found = attachment.find().await.map(|(remote, _)| remote);
                 wish.send(found.map_err(|error| error.to_string())).ok();
             }
         }
@@ -115,23 +115,34 @@ struct Attachment {
 }
 
 impl Attachment {
-    /// The service that has the memory open: one that runs, or one that is started now.
-    async fn find(&mut self) -> Result<Arc<Remote>, StartError> {
-        let url = match &self.place {
-            Place::Url(url) => url.clone(),
-            Place::Directory(directory) => {
-                let dir = directory.settings.data_dir();
-                format!("http://{}", self.join(dir.as_deref()).await?)
+    /// The service that has the memory open, one that runs or one that is started now, and what it says of itself.
+    async fn find(&mut self) -> Result<(Arc<Remote>, ServerConfig), StartError> {
+        let until = Instant::now() + STARTING;
+        loop {
+            let url = match &self.place {
+                Place::Url(url) => url.clone(),
+                Place::Directory(directory) => {
+                    let dir = directory.settings.data_dir();
+                    format!("http://{}", self.join(dir.as_deref(), until).await?)
+                }
+            };
+            let remote = Remote::new(&url, self.key.clone()).map_err(StartError::Setup)?;
+            match remote.discover().await {
+                Ok(info) => return Ok((Arc::new(remote), info)),
+                // It ended since it told its address.
+                Err(Failure::Gone(_))
+                    if matches!(self.place, Place::Directory(_)) && Instant::now() < until =>
+                {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(failure) => return Err(StartError::Setup(failure.to_string())),
             }
-        };
-        let remote = Remote::new(&url, self.key.clone()).map_err(StartError::Setup)?;
-        Ok(Arc::new(remote))
+        }
     }
 
     /// The address of the service that has the memory in a directory open. One that is just starting has it open before it
     /// tells its address.
-    async fn join(&mut self, dir: Option<&Path>) -> Result<SocketAddr, StartError> {
-        let until = Instant::now() + STARTING;
+    async fn join(&mut self, dir: Option<&Path>, until: Instant) -> Result<SocketAddr, StartError> {
         loop {
             if let Some(address) = dir.and_then(address_of) {
                 return Ok(super::local_address(address));

@@ -121,18 +121,20 @@ pub fn secret_of(data_dir: Option<&Path>) -> Result<SecretString, std::io::Error
     let Some(dir) = data_dir else { return fresh() };
     files::private_dir(dir)?;
     let path = dir.join("jwt.secret");
-    match std::fs::read_to_string(&path) {
-        Ok(text) if text.trim().len() >= 32 => Ok(SecretString::from(text.trim().to_owned())),
-        Ok(_) => Err(std::io::Error::other(format!(
+    if !path.exists() {
+        match files::create_private(&path, fresh()?.expose_secret()) {
+            // By a process that starts at the same time.
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
+    }
+    let text = std::fs::read_to_string(&path)?;
+    match text.trim() {
+        text if text.len() >= 32 => Ok(SecretString::from(text.to_owned())),
+        _ => Err(std::io::Error::other(format!(
             "{} is shorter than 32 bytes",
             path.display()
         ))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let secret = fresh()?;
-            files::write_private(&path, secret.expose_secret())?;
-            Ok(secret)
-        }
-        Err(error) => Err(error),
     }
 }
 

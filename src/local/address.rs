@@ -2,15 +2,16 @@
 //!
 //! The file is locked as long as the service runs: an address that no lock stands for is that of a service which ended.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::fs::File;
+use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::files;
 
 const FILE: &str = "address";
+/// The file before it is complete and locked.
+const PART: &str = "address.part";
 /// Longest text that is read of it.
 const MOST: u64 = 100;
 
@@ -21,24 +22,21 @@ pub struct PublishedAddress {
 }
 
 impl PublishedAddress {
-    /// Writes the address.
+    /// Writes the address. The process must have the memory of the directory open, which nobody else can then.
+    ///
+    /// Readers find the file of the last service or this one, locked and complete: they test the lock by taking it, so a file
+    /// that they can already see could neither be locked for sure nor changed in one go.
     ///
     /// # Errors
-    /// When the file can't be written, or another process holds it.
+    /// When the file can't be written.
     pub fn publish(dir: &Path, address: SocketAddr) -> io::Result<Self> {
         files::private_dir(dir)?;
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600);
-        let mut file = options.open(dir.join(FILE))?;
-        file.try_lock().map_err(io::Error::from)?;
+        let part = dir.join(PART);
+        let mut file = files::open_private(&part)?;
         file.set_len(0)?;
-        file.rewind()?;
+        file.try_lock().map_err(io::Error::from)?;
         write!(file, "{address}")?;
+        std::fs::rename(part, dir.join(FILE))?;
         Ok(Self { _file: file })
     }
 }
@@ -56,6 +54,8 @@ pub fn address_of(dir: &Path) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU16, Ordering::SeqCst};
+
     use super::*;
 
     #[test]
@@ -65,11 +65,39 @@ mod tests {
         let address: SocketAddr = "127.0.0.1:18088".parse().unwrap();
         let published = PublishedAddress::publish(dir.path(), address).unwrap();
         assert_eq!(address_of(dir.path()), Some(address));
-        assert!(PublishedAddress::publish(dir.path(), address).is_err());
         drop(published);
         assert_eq!(address_of(dir.path()), None);
         let shorter: SocketAddr = "127.0.0.1:1".parse().unwrap();
         let _published = PublishedAddress::publish(dir.path(), shorter).unwrap();
         assert_eq!(address_of(dir.path()), Some(shorter));
+    }
+
+    #[test]
+    fn who_looks_while_services_come_and_go_sees_the_one_that_runs_or_none() {
+        const SERVICES: u16 = 300;
+        let dir = tempfile::tempdir().unwrap();
+        // The port of the service that runs last by now; no earlier one runs.
+        let latest = AtomicU16::new(0);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    loop {
+                        let before = latest.load(SeqCst);
+                        let seen = address_of(dir.path()).map_or(SERVICES, |address| address.port());
+                        assert!(seen >= before, "service {seen} ended before {before}");
+                        if before == SERVICES {
+                            return;
+                        }
+                    }
+                });
+            }
+            for port in 1..=SERVICES {
+                latest.store(port, SeqCst);
+                let address = SocketAddr::from(([127, 0, 0, 1], port));
+                let published = PublishedAddress::publish(dir.path(), address).unwrap();
+                assert_eq!(address_of(dir.path()), Some(address));
+                drop(published);
+            }
+        });
     }
 }

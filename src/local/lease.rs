@@ -3,9 +3,8 @@
 //! A local directory has an operating-system lock that ends with the process. An external database has none, so the
 //! memory in it is leased: the holder renews the lease, and a crashed holder loses it when it expires.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,14 +130,7 @@ impl Installation {
         let path = dir.join(FILE);
         let failed = |error| StartError::Io(path.display().to_string(), error);
         files::private_dir(dir).map_err(failed)?;
-        let mut options = OpenOptions::new();
-        options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600);
-        let mut file = options.open(&path).map_err(failed)?;
+        let mut file = files::open_private(&path).map_err(failed)?;
         if file.try_lock().is_err() {
             return Err(StoreError::InUse(dir.display().to_string()).into());
         }

@@ -1,5 +1,6 @@
 //! A service at the other end: sends messages to its `POST /mcp`.
 
+use std::fmt;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -32,6 +33,15 @@ pub(super) enum Failure {
     Told(ErrorData),
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Gone(why) => why,
+            Self::Told(error) => &error.message,
+        })
+    }
+}
+
 /// A service.
 pub(super) struct Remote {
     client: GuardedClient,
@@ -50,23 +60,16 @@ impl Remote {
     /// What the service says of itself.
     ///
     /// # Errors
-    /// In words, when it can't be reached or takes no key.
-    pub async fn discover(&self) -> Result<ServerConfig, String> {
+    /// When it can't be reached or does not take the key.
+    pub async fn discover(&self) -> Result<ServerConfig, Failure> {
         let me = Implementation::new("threat-memory", env!("CARGO_PKG_VERSION"));
-        let found: Result<DiscoverResult, Failure> =
-            self.ask("server/discover", Object::new(), None, &me).await;
-        match found {
-            Ok(found) => {
-                let mut info = ServerConfig::new(found.capabilities.clone());
-                if let Some(server) = found.server_info() {
-                    info = info.with_server_info(server);
-                }
-                info.instructions = found.instructions;
-                Ok(info)
-            }
-            Err(Failure::Gone(why)) => Err(why),
-            Err(Failure::Told(error)) => Err(error.message.into_owned()),
+        let found: DiscoverResult = self.ask("server/discover", Object::new(), None, &me).await?;
+        let mut info = ServerConfig::new(found.capabilities.clone());
+        if let Some(server) = found.server_info() {
+            info = info.with_server_info(server);
         }
+        info.instructions = found.instructions;
+        Ok(info)
     }
 
     /// Sends a request and waits for its result. `name` is what the request is about, as the header `Mcp-Name` has it.

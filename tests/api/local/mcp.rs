@@ -1,9 +1,10 @@
 //! Agents: the local memory over the Model Context Protocol, by HTTP and on standard input and output.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -21,6 +22,8 @@ struct Agent {
     child: Child,
     input: Option<ChildStdin>,
     output: Receiver<String>,
+    /// What it wrote on standard error, once it has ended.
+    log: Option<JoinHandle<String>>,
     sent: u64,
 }
 
@@ -29,9 +32,15 @@ impl Agent {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        let mut errors = child.stderr.take().unwrap();
+        let log = std::thread::spawn(move || {
+            let mut log = String::new();
+            errors.read_to_string(&mut log).ok();
+            log
+        });
         let (lines, output) = channel();
         let reader = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
@@ -43,6 +52,7 @@ impl Agent {
             input: child.stdin.take(),
             child,
             output,
+            log: Some(log),
             sent: 0,
         }
     }
@@ -64,8 +74,11 @@ impl Agent {
 
     fn write(&mut self, line: &str) {
         let input = self.input.as_mut().unwrap();
-        writeln!(input, "{line}").unwrap();
-        input.flush().unwrap();
+        if let Err(error) = writeln!(input, "{line}").and_then(|()| input.flush()) {
+            self.child.kill().ok();
+            let log = self.log.take().map(JoinHandle::join);
+            panic!("{error}; it wrote {log:?}");
+        }
     }
 
     fn ask(&mut self, method: &str, params: Value) -> Value {
@@ -241,24 +254,26 @@ fn an_agent_opens_the_memory_or_goes_through_who_has_it_open() {
 
 #[test]
 fn agents_that_start_together_share_the_memory() {
-    let dir = started_once();
-    let command = || {
-        let mut command = program();
-        command.arg("mcp").arg("--data-dir").arg(dir.path());
-        command
-    };
-    let mut agents: Vec<Agent> = (0..3).map(|_| Agent::start(&mut command())).collect();
-    agents.iter_mut().for_each(Agent::shake_hands);
-    for (at, agent) in agents.iter_mut().enumerate() {
-        agent.tool(
-            "remember",
-            json!({"content": format!("Note number {at} of quillsnakes.")}),
-        );
+    // A memory that is made at this start, and one that was there.
+    for dir in [tempfile::tempdir().unwrap(), started_once()] {
+        let command = || {
+            let mut command = program();
+            command.arg("mcp").arg("--data-dir").arg(dir.path());
+            command
+        };
+        let mut agents: Vec<Agent> = (0..3).map(|_| Agent::start(&mut command())).collect();
+        agents.iter_mut().for_each(Agent::shake_hands);
+        for (at, agent) in agents.iter_mut().enumerate() {
+            agent.tool(
+                "remember",
+                json!({"content": format!("Note number {at} of quillsnakes.")}),
+            );
+        }
+        for agent in &mut agents {
+            assert_eq!(agent.recalled("quillsnakes").len(), 3);
+        }
+        agents.into_iter().for_each(Agent::close);
     }
-    for agent in &mut agents {
-        assert_eq!(agent.recalled("quillsnakes").len(), 3);
-    }
-    agents.into_iter().for_each(Agent::close);
 }
 
 #[test]
