@@ -146,6 +146,43 @@ fn the_hosted_service_opens_what_earlier_versions_wrote() {
 }
 
 #[test]
+fn the_hosted_service_opens_what_the_first_version_wrote() {
+    run(async {
+        let dir = unpack(1);
+        let before = answers(dir.path(), "hosted");
+        let service = Service::start(hosted(&dir.path().join("hosted")));
+        let client = service.admin().await;
+        let key = service.anonymous().bearer(text(&before, "key"));
+        for (query, found) in before["searches"].as_object().unwrap() {
+            let now = key.search(query).await;
+            for id in found.as_array().unwrap() {
+                assert!(
+                    ids(&now["results"], "id").as_array().unwrap().contains(id),
+                    "{query}: {id} is not found"
+                );
+            }
+        }
+        let found = client.search("Fixture Heron").await;
+        let exported = client.export(text(&found, "recall_id")).await;
+        let exported = exported["objects"].as_array().unwrap();
+        for object in before["exported"].as_array().unwrap() {
+            assert!(
+                exported.contains(object),
+                "{object} does not leave as it did: {exported:?}"
+            );
+        }
+        client.ingest(json!([object("tool", "Later Spade")])).await;
+        let chain = client.get("/api/audit/verify").await.expect(200).await;
+        assert_eq!(chain["valid"], true, "{chain}");
+        service.kill();
+        let service = Service::start(hosted(&dir.path().join("hosted")));
+        let found = service.admin().await.search("Later Spade").await;
+        assert_eq!(text(&found["results"][0], "name"), "Later Spade");
+        service.stop();
+    });
+}
+
+#[test]
 fn an_archive_of_an_earlier_version_is_brought_up_to_date() {
     run(async {
         for version in VERSIONS {

@@ -1,5 +1,7 @@
 //! Schema migrations: numbered files under `schemas/`, each applied once, in order, by the owner session.
 
+use std::cmp::Ordering;
+
 use argon2::password_hash::{PasswordHasher, SaltString};
 use argon2::{Argon2, Params};
 use surrealdb::opt::auth::Database as DatabaseUser;
@@ -60,6 +62,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (37, include_str!("../../../schemas/0037_collections.surql")),
 ];
 
+const FIRST: i64 = 1;
 /// Before this migration the audit log is moved.
 const AUDIT_MOVED: i64 = 18;
 
@@ -150,6 +153,19 @@ pub(in crate::store) fn known_version() -> i64 {
     MIGRATIONS.last().map_or(0, |(number, _)| *number)
 }
 
+/// Checks that the schema is the one that this program makes.
+///
+/// # Errors
+/// [`StoreError::TooNew`] or [`StoreError::TooOld`].
+pub(in crate::store) async fn require_known_version(db: &Database) -> Result<(), StoreError> {
+    let (found, known) = (version_of(db).await?, known_version());
+    match found.cmp(&known) {
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(StoreError::TooNew { found, known }),
+        Ordering::Less => Err(StoreError::TooOld { found, known }),
+    }
+}
+
 /// Applies the migrations that are missing up to this one; a new store gets all of them at once.
 ///
 /// # Errors
@@ -185,6 +201,9 @@ pub(super) async fn apply_each(admin: &Database, up_to: i64) -> Result<(), Store
             known,
         });
     }
+    if version == FIRST {
+        complete_first(admin).await?;
+    }
     let missing = |number: i64| number > version && number <= up_to;
     for (number, script) in MIGRATIONS.iter().filter(|(number, _)| missing(*number)) {
         if *number == AUDIT_MOVED {
@@ -200,6 +219,26 @@ pub(super) async fn apply_each(admin: &Database, up_to: i64) -> Result<(), Store
             format!("BEGIN; {script} CREATE schema_version:{number} SET applied_at = time::now(); COMMIT;");
         admin.query(whole).await?.check()?;
     }
+    Ok(())
+}
+
+/// Brings a store of the very first versions to the form that the first migration has had since: they applied it before it
+/// had nodes with the markings of their evidence, and staging batches.
+async fn complete_first(admin: &Database) -> Result<(), StoreError> {
+    let Some((_, script)) = MIGRATIONS.iter().find(|(number, _)| *number == FIRST) else {
+        return Ok(());
+    };
+    let again = ["TABLE", "FIELD", "INDEX", "EVENT"]
+        .iter()
+        .fold((*script).to_owned(), |script, kind| {
+            script.replace(&format!("DEFINE {kind} "), &format!("DEFINE {kind} OVERWRITE "))
+        });
+    let fill = "UPDATE node SET evidence_tlp = evidence.map(|$id| type::record('evidence', $id).tlp_rank) \
+                WHERE evidence_tlp = NONE RETURN NONE";
+    admin
+        .query(format!("BEGIN; {again} {fill}; COMMIT;"))
+        .await?
+        .check()?;
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 the program of today and compare.
 
     make.py PROGRAM ARCHIVE     ARCHIVE: schema-N.tar.gz, where N is the last migration of that version
+    make.py PROGRAM ARCHIVE --first     of the first version, which had the hosted service and took STIX alone
 """
 import json
 import os
@@ -99,6 +100,32 @@ def hosted(program, directory):
     return answers
 
 
+def first(program, directory):
+    service = start([program, "hosted", "--bind", f"127.0.0.1:{HOSTED}", "--storage", f"surrealkv://{directory}"],
+                    HOSTED, directory)
+    token = ask(HOSTED, "/api/auth/login", {"email": ADMIN, "password": PASSWORD})["access_token"]
+    key = ask(HOSTED, "/api/admin/api-keys", {"name": "of the fixture", "scopes": ["read"]}, token)["key"]
+    for number in range(4):
+        heron = thing("campaign", number, f"Fixture Heron {number}", description="A heron that waits.")
+        spade = thing("tool", number, f"Fixture Spade {number}", aliases=[f"Digger {number}"])
+        bundle = {"type": "bundle", "id": f"bundle--00000000-0000-4000-8000-{number:012}",
+                  "objects": [heron, spade, uses(number, heron, spade)]}
+        ask(HOSTED, "/api/ingest/stix", {"bundle": bundle, "default_tlp": "TLP:GREEN"}, token)
+    answers = {"searches": {}, "key": key}
+    for query in QUERIES[:2]:
+        found = {"results": []}
+        # What that version wrote was found a moment later.
+        while len(found["results"]) < 8:
+            found = ask(HOSTED, "/api/recall/search?limit=20&q=" + urllib.parse.quote(query), None, token)
+        answers["searches"][query] = sorted(row["id"] for row in found["results"])
+        if query == QUERIES[0]:
+            bundle = ask(HOSTED, f"/api/recall/sessions/{found['recall_id']}/export.stix", None, token)
+            answers["exported"] = sorted(bundle["objects"], key=lambda one: one["id"])
+    service.kill()
+    service.wait()
+    return answers
+
+
 def local(program, directory):
     service = start([program, "local", "--port", str(LOCAL), "--data-dir", directory], LOCAL, directory)
     for number in range(12):
@@ -115,18 +142,19 @@ def local(program, directory):
     return answers
 
 
-def main(program, archive):
+def main(program, archive, *options):
+    services = [("hosted", first)] if options == ("--first",) else [("hosted", hosted), ("local", local)]
     with tempfile.TemporaryDirectory() as root:
         answers = {}
-        for name, make in [("hosted", hosted), ("local", local)]:
+        for name, make in services:
             directory = os.path.join(root, name)
             os.mkdir(directory)
             answers[name] = make(os.path.abspath(program), directory)
         with open(os.path.join(root, "answers.json"), "w") as file:
             json.dump(answers, file, indent=1)
         with tarfile.open(archive, "w:gz") as tar:
-            for name in ["hosted", "local", "answers.json"]:
+            for name in [*answers, "answers.json"]:
                 tar.add(os.path.join(root, name), name, filter=lambda one: None if "/logs" in one.name else one)
 
 
-main(sys.argv[1], sys.argv[2])
+main(*sys.argv[1:])
