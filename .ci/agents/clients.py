@@ -74,7 +74,7 @@ async def call(client, tool, refused=None, **arguments):
     check(not answer.is_error, f"{tool} answers {arguments}", said)
     structured = answer.structured_content
     check(structured and json.loads(said) == structured, f"the text of {tool} repeats its structure", said)
-    check("never instructions" in structured["notice"], f"{tool} marks its texts as data", structured)
+    check("never instructions" in structured["_notice"], f"{tool} marks its texts as data", structured)
     return structured
 
 

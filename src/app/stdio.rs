@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rmcp::model::ServerConfig;
-use rmcp::service::serve_server;
-use secrecy::SecretString;
+use rmcp::service::{ServerInitializeError, serve_server};
+use rmcp::transport::async_rw::AsyncRwTransport;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::{mpsc, oneshot};
 
 use self::relay::Relay;
@@ -21,7 +22,7 @@ use self::remote::{Failure, Remote};
 use super::local::LocalApplication;
 use crate::config::ConfigError;
 use crate::config::local::{LocalFlags, LocalSettings};
-use crate::lifecycle::StartError;
+use crate::lifecycle::{StartError, check_owner};
 use crate::local::address_of;
 use crate::store::StoreError;
 use crate::telemetry;
@@ -29,6 +30,8 @@ use crate::telemetry;
 /// Longest time for a service that is starting to tell its address, and the pause between two looks.
 const STARTING: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
+/// Longest message on standard input, in bytes: above any limit of a service, whose answer then says what it is.
+const LONGEST_LINE: usize = 256 << 20;
 
 /// Where the memory is.
 pub enum Place {
@@ -36,6 +39,18 @@ pub enum Place {
     Url(String),
     /// The data directory of a local memory.
     Directory(Box<Directory>),
+}
+
+impl Place {
+    /// The key that the settings of a local memory have.
+    fn key(&self) -> Option<SecretString> {
+        match self {
+            Self::Directory(directory) => {
+                Some(directory.settings.web.api_key.clone()).filter(|key| !key.expose_secret().is_empty())
+            }
+            Self::Url(_) => None,
+        }
+    }
 }
 
 /// A local memory that this process may have to open.
@@ -75,33 +90,47 @@ type Wish = oneshot::Sender<Result<Arc<Remote>, String>>;
 /// In words, when the memory can't be opened or reached.
 pub async fn serve(place: Place, key: Option<SecretString>) -> Result<(), StartError> {
     let mut attachment = Attachment {
-        key,
+        key: key.or_else(|| place.key()),
         place,
         own: None,
         logs: None,
     };
-    let (remote, info) = attachment.find().await?;
+    let (remote, info) = match attachment.find().await {
+        Ok(found) => found,
+        Err(error) => {
+            attachment.close().await;
+            return Err(error);
+        }
+    };
     let (wishes, mut wished) = mpsc::channel::<Wish>(1);
     let relay = Relay::new(remote, info, wishes);
     let served = async {
-        let running = serve_server(relay, rmcp::transport::stdio()).await;
-        // Standard input that ends before the first message is no error.
-        if let Ok(running) = running {
-            running.waiting().await.ok();
+        let (input, output) = rmcp::transport::stdio();
+        let transport = AsyncRwTransport::new(input, output).with_max_line_length(LONGEST_LINE);
+        match serve_server(relay, transport).await {
+            Ok(running) => {
+                running.waiting().await.ok();
+                Ok(())
+            }
+            // Standard input that ends before the first message is no error.
+            Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+            Err(error) => Err(StartError::Setup(format!(
+                "the client does not begin as the protocol says: {error}"
+            ))),
         }
     };
     tokio::pin!(served);
-    loop {
+    let ended = loop {
         tokio::select! {
-            () = &mut served => break,
+            ended = &mut served => break ended,
             Some(wish) = wished.recv() => {
                 let found = attachment.find().await.map(|(remote, _)| remote);
                 wish.send(found.map_err(|error| error.to_string())).ok();
             }
         }
-    }
+    };
     attachment.close().await;
-    Ok(())
+    ended
 }
 
 /// What this process has to do with the memory.
@@ -168,6 +197,7 @@ impl Attachment {
         settings.web.port = 0;
         settings.web.admin_bind = ([127, 0, 0, 1], 0).into();
         if self.logs.is_none() {
+            check_owner(settings.data_dir().as_deref())?;
             let logs = telemetry::init_logs(
                 &settings.logging,
                 "storage.data_dir",

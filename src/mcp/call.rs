@@ -7,6 +7,7 @@ use super::api::{Api, ApiRequest, Verb};
 use super::catalog::{CURSOR, KnownCall, KnownTool};
 use super::schema::{Field, Object, Place};
 use super::tool::{Paging, When};
+use crate::domain::memory::entity::{EntityKey, MAX_TYPE, MAX_VALUE};
 use crate::domain::nearest::nearest;
 
 /// Why a call is refused before anything is sent, in words that say what to change.
@@ -18,6 +19,12 @@ impl<T: Into<String>> From<T> for Refusal {
         Self(text.into())
     }
 }
+
+/// Longest text in a query string, in characters, which take up to 12 bytes each there.
+const MOST_TEXT: usize = 5000;
+
+/// Most entities that are named in place of one that is not known.
+const MOST_NAMES: usize = 10;
 
 /// Where an answer begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -208,6 +215,15 @@ impl Writer {
             Place::Query => {
                 let text = text_of(value)
                     .ok_or_else(|| format!("{argument}: must be a text, a number or a list of texts"))?;
+                // A path has limits of its own, whose errors name no argument.
+                let most = field.schema["maxLength"].as_u64();
+                let most = most
+                    .and_then(|most| usize::try_from(most).ok())
+                    .unwrap_or(MOST_TEXT);
+                if text.chars().nth(most.min(MOST_TEXT)).is_some() {
+                    let most = most.min(MOST_TEXT);
+                    return Err(format!("{argument}: must have at most {most} characters").into());
+                }
                 self.query(&field.name, &text);
             }
             Place::Path => {
@@ -265,11 +281,18 @@ fn text_of(value: &Value) -> Option<String> {
 
 /// The id of the entity that the arguments `type` and `value` name, and the end of these arguments.
 async fn entity_of(arguments: &mut Object, api: &dyn Api) -> Result<String, Refusal> {
-    let mut take = |name: &str| match arguments.remove(name) {
+    let mut take = |name: &str, most: usize| match arguments.remove(name) {
+        Some(Value::String(text)) if text.chars().nth(most).is_some() => {
+            Err(Refusal(format!("{name}: must have at most {most} characters")))
+        }
         Some(Value::String(text)) if !text.trim().is_empty() => Ok(text.trim().to_owned()),
         _ => Err(Refusal(format!("{name}: must be a text"))),
     };
-    let (kind, value) = (take("type")?, take("value")?);
+    let (kind, value) = (take("type", MAX_TYPE)?, take("value", MAX_VALUE)?);
+    let key = EntityKey::new(&kind, &value).map_err(|error| Refusal(error.to_string()))?;
+    if let Some(id) = find_entity(&key, api).await? {
+        return Ok(id);
+    }
     // The search finds parts of names as they are written; another spelling of the whole has this word in common.
     let word = value.split(|letter: char| !letter.is_alphanumeric());
     let word = word.max_by_key(|word| word.len()).unwrap_or_default();
@@ -281,24 +304,46 @@ async fn entity_of(arguments: &mut Object, api: &dyn Api) -> Result<String, Refu
     let wanted = plain(&value);
     let is_meant = |entity: &&Value| names_of(entity).any(|name| plain(name) == wanted);
     let exact = found.iter().chain(&spelled).find(is_meant);
-    match (exact, found.as_slice()) {
-        (Some(entity), _) | (None, [entity]) => Ok(entity["id"].as_str().unwrap_or_default().to_owned()),
-        (None, []) => Err(format!(
-            "The memory knows no {kind} that is called {value:?}. `recall` searches the notes."
-        )
-        .into()),
-        (None, several) => {
-            let known: Vec<&str> = several
-                .iter()
-                .take(10)
-                .filter_map(|entity| entity["name"].as_str())
-                .collect();
-            Err(format!(
-                "value: names several entities of type {kind}: {}",
-                known.join(", ")
-            )
-            .into())
+    if let Some(entity) = exact {
+        return Ok(entity["id"].as_str().unwrap_or_default().to_owned());
+    }
+    let known = found
+        .iter()
+        .take(MOST_NAMES)
+        .filter_map(|entity| entity["name"].as_str());
+    let known: Vec<String> = known.map(|name| format!("{name:?}")).collect();
+    let meant = match known.as_slice() {
+        [] => String::new(),
+        known => format!(" Those with this in a name: {}.", known.join(", ")),
+    };
+    Err(
+        format!("The memory knows no {kind} that is called {value:?}.{meant} `recall` searches the notes.")
+            .into(),
+    )
+}
+
+/// The entity with this key, if there is one.
+async fn find_entity(key: &EntityKey, api: &dyn Api) -> Result<Option<String>, Refusal> {
+    let id = key.to_string();
+    let answer = api.send(node_request(&id)).await;
+    match answer.status {
+        200 => Ok(Some(id)),
+        404 => Ok(None),
+        _ => {
+            let body = serde_json::from_slice(&answer.body).unwrap_or_default();
+            Err(super::answer::said(&body, &[("value", "id")]).into())
         }
+    }
+}
+
+/// The request that reads the node with this id.
+fn node_request(id: &str) -> ApiRequest {
+    let mut query = Serializer::new(String::new());
+    query.extend_pairs([("id", id), ("limit", "1")]);
+    ApiRequest {
+        verb: Verb::Get,
+        path: format!("/api/graph/node?{}", query.finish()),
+        body: None,
     }
 }
 

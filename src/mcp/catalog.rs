@@ -249,7 +249,8 @@ fn output(calls: &[KnownCall], description: Description<'_>) -> Object {
 
 /// The fields of an answer that are not those of the API: that its texts are data, that it is not whole, and where it goes
 /// on.
-pub(super) const NOTICE: &str = "notice";
+/// Comes before the others, whose texts it is about.
+pub(super) const NOTICE: &str = "_notice";
 pub(super) const TRUNCATED: &str = "truncated";
 pub(super) const CURSOR: &str = "cursor";
 

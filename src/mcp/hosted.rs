@@ -115,6 +115,7 @@ pub(super) const TOOLS: &[Tool] = &[
             Call {
                 when: When::Given(&["id"]),
                 under: Some("session"),
+                paging: Paging::Whole("node_ids"),
                 ..Call::new(Verb::Get, "/api/recall/sessions/{id}")
             },
             Call {

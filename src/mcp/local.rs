@@ -75,6 +75,7 @@ pub(super) const TOOLS: &[Tool] = &[
             defaults: &[("limit", "5")],
             hidden: &["id"],
             paging: Paging::Offset("notes"),
+            beside: &["neighbours"],
             entity: Some("id"),
             ..Call::new(Verb::Get, "/api/graph/node")
         }],
@@ -92,6 +93,7 @@ pub(super) const TOOLS: &[Tool] = &[
             defaults: &[("depth", "2")],
             hidden: &["around", "q", "type"],
             paging: Paging::Whole("edges"),
+            named: Some(("nodes", &["source", "target"])),
             entity: Some("around"),
             ..Call::new(Verb::Get, "/api/graph/view")
         }],

@@ -142,6 +142,7 @@ impl ServerHandler for McpServer {
                 .into_iter()
                 .map(|tool| tool.name.into_owned())
                 .collect();
+            log(&context, &caller, "call", Outcome::Failure).await?;
             let shown: String = request.name.chars().take(MOST_NAME).collect();
             let text = format!("there is no tool {shown:?}; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(text, None));
@@ -211,6 +212,11 @@ impl ServerHandler for McpServer {
             )
         };
         let Some(reading) = resource::reading(self.catalog.service, &caller, &uri) else {
+            let outcome = match resource::is_denied(self.catalog.service, &caller, &uri) {
+                true => Outcome::Denied,
+                false => Outcome::Failure,
+            };
+            log(&context, &caller, "read", outcome).await?;
             return Err(missing("there is no such resource, or none that you may see"));
         };
         let sent = caller.api.send(reading.request).await;
@@ -247,9 +253,13 @@ impl ServerHandler for McpServer {
     ) -> Result<GetPromptResponse, ErrorData> {
         let caller = caller_of(&context)?;
         let arguments = request.arguments.unwrap_or_default();
-        let (about, message) = prompt::write(self.catalog.service, &request.name, &arguments)
-            .map_err(|error| ErrorData::invalid_params(error, None))?;
-        log(&context, &caller, "prompt", Outcome::Success).await?;
+        let written = prompt::write(self.catalog.service, &request.name, &arguments);
+        let outcome = match written {
+            Ok(_) => Outcome::Success,
+            Err(_) => Outcome::Failure,
+        };
+        log(&context, &caller, "prompt", outcome).await?;
+        let (about, message) = written.map_err(|error| ErrorData::invalid_params(error, None))?;
         let mut result = GetPromptResult::new(vec![message]);
         result.description = Some(about.to_owned());
         Ok(GetPromptResponse::from(result))

@@ -55,6 +55,10 @@ pub(super) struct Call {
     /// Fields of the API that are no arguments.
     pub hidden: &'static [&'static str],
     pub paging: Paging,
+    /// Lists of the answer whose entries go on together with the rows.
+    pub beside: &'static [&'static str],
+    /// A list of the answer that the rows refer to, and their fields that hold its ids: a page has those of its rows.
+    pub named: Option<(&'static str, &'static [&'static str])>,
     /// The field that takes the id of the entity that the arguments `type` and `value` name.
     pub entity: Option<&'static str>,
     /// The name under which the whole answer stands in that of the tool.
@@ -73,6 +77,8 @@ impl Call {
             defaults: &[],
             hidden: &[],
             paging: Paging::One,
+            beside: &[],
+            named: None,
             entity: None,
             under: None,
         }

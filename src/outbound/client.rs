@@ -339,7 +339,8 @@ pub(super) fn exchange_failure(error: &reqwest::Error) -> OutboundError {
         }
         cause = at.source();
     }
-    if error.is_connect() || error.is_timeout() {
+    // Nothing was sent. A connection that dies later, also by a time-out of the system, may have carried the request.
+    if error.is_connect() {
         return OutboundError::Unreachable(root_cause(error));
     }
     OutboundError::Broken(root_cause(error))

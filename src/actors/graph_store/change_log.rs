@@ -75,6 +75,8 @@ pub struct ChangePage {
     pub changes: Vec<ChangeEntry>,
     /// Where to go on; `None` where the list began, if nothing was told.
     pub next: Option<String>,
+    /// Whether the list was not read to its end.
+    pub more: bool,
 }
 
 /// A node that changed.
@@ -184,7 +186,7 @@ impl GraphCore {
         let end = Bound::of(&seal, asked.until.as_ref())?;
         let mut reader = self.graph.store.change_reader(ws, highest, from);
         let mut page = Told::new(asked, seen);
-        let (mut waiting, mut read) = (Vec::new(), 0);
+        let (mut waiting, mut read, mut more) = (Vec::new(), 0, false);
         while let Some(row) = reader.next().await? {
             if end.is_reached(row.first, row.author.at) {
                 break;
@@ -212,14 +214,17 @@ impl GraphCore {
                 }
             }
             if page.is_full() || read >= MOST_READ {
+                more = true;
                 break;
             }
         }
         self.tell_page(ws, &mut page, waiting).await?;
+        more |= page.is_full();
         let next = page.next.map(|next| seal.seal(&next.to_bytes()));
         Ok(ChangePage {
             changes: page.changes,
             next,
+            more,
         })
     }
 

@@ -27,6 +27,10 @@ struct ChangesAnswer {
     /// Where to go on: the next `since`. It says nothing else.
     #[schema(example = "Zy4v5kUu0lq1nFZC1A1yWpN2vVdQk9m5qg")]
     next: String,
+    /// Whether there may be more by now: go on at once. A page can have fewer changes than asked for, and even none, while
+    /// there are.
+    #[schema(example = false)]
+    more: bool,
 }
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
@@ -81,6 +85,7 @@ async fn changes(
     Ok(HttpResponse::Ok().json(ChangesAnswer {
         changes: page.changes,
         next: page.next.unwrap_or(since),
+        more: page.more,
     }))
 }
 

@@ -128,6 +128,84 @@ fn a_tool_that_a_credential_may_not_use_is_not_listed_and_refuses() {
 }
 
 #[test]
+fn refused_calls_are_audited_like_others() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let (_, key) = admin.add_key(&["read"]).await;
+        let reader = app.anonymous().with_header("x-api-key", &key);
+        let uri = json!({"uri": "threat-memory://audit/verification"});
+        reader.mcp_answer("resources/read", uri).await;
+        reader
+            .mcp_answer("resources/read", json!({"uri": "threat-memory://nothing/here"}))
+            .await;
+        reader
+            .mcp_answer("tools/call", json!({"name": "delete_all", "arguments": {}}))
+            .await;
+        reader
+            .mcp_answer("prompts/get", json!({"name": "no such prompt"}))
+            .await;
+        for (action, outcomes) in [
+            ("mcp.read", vec!["failure", "denied"]),
+            ("mcp.call", vec!["failure"]),
+            ("mcp.prompt", vec!["failure"]),
+        ] {
+            let entries = admin.audited(action).await;
+            let found: Vec<&str> = entries.iter().map(|entry| text(entry, "outcome")).collect();
+            assert_eq!(found, outcomes, "{action}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn an_object_of_any_size_is_an_answer_of_bounded_size() {
+    const MOST: usize = 40_000;
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let mut huge = object("tool", "Quillsnake Spade");
+        for at in 0..20_000 {
+            huge[format!("x_field_{at}")] = json!({"deep": [[{"deeper": "value"}]]});
+        }
+        let mut objects = vec![huge.clone()];
+        for at in 0..60 {
+            let target = object("malware", &format!("Quillsnake {at}"));
+            objects.push(relationship(&huge, "uses", &target));
+            objects.push(target);
+        }
+        admin.ingest(json!(objects)).await;
+        let id = node_of(admin, &huge).await;
+        let node = admin.tool("node", json!({"id": id})).await;
+        assert!(node.to_string().len() <= MOST);
+        assert!(node["relationships"].as_array().unwrap().len() > 20, "{node}");
+        for record in node["node"]["linked_evidence_ids"].as_array().unwrap() {
+            let record = admin.tool("evidence", json!({"id": record})).await;
+            assert!(record.to_string().len() <= MOST && record["truncated"] == true);
+        }
+        let (mut seen, mut cursor) = (0, None::<String>);
+        let found = admin
+            .tool("search", json!({"query": "Quillsnake", "limit": 50}))
+            .await;
+        let session = json!({"id": found["recall_id"]});
+        loop {
+            let mut asked = session.clone();
+            if let Some(cursor) = &cursor {
+                asked["cursor"] = json!(cursor);
+            }
+            let page = admin.tool("session", asked).await;
+            seen += page["session"]["node_ids"].as_array().unwrap().len();
+            match page["cursor"].as_str() {
+                Some(next) => cursor = Some(next.to_owned()),
+                None => break,
+            }
+        }
+        assert_eq!(seen, found["results"].as_array().unwrap().len());
+        app.stop().await;
+    });
+}
+
+#[test]
 fn bad_calls_say_what_to_change() {
     run(async {
         let app = TestApp::shared().await;

@@ -1,5 +1,6 @@
 //! Agents: the local memory over the Model Context Protocol, by HTTP and on standard input and output.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -11,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::durability::local;
 use super::{LocalApp, started_once};
-use crate::helpers::run;
+use crate::helpers::{Client, run};
 use crate::process::{Service, program};
 use crate::stix::text;
 
@@ -217,6 +218,133 @@ fn every_tool_of_the_memory_answers_in_its_form() {
         );
         app.stop().await;
     });
+}
+
+/// All pages of an answer to a tool, by its cursors.
+async fn pages(client: &Client, tool: &str, arguments: &Value) -> Vec<Value> {
+    let mut pages = vec![client.tool(tool, arguments.clone()).await];
+    while let Some(cursor) = pages.last().unwrap()["cursor"].as_str() {
+        let mut more = arguments.clone();
+        more["cursor"] = json!(cursor);
+        pages.push(client.tool(tool, more).await);
+        assert!(pages.len() < 100, "{tool} does not end");
+    }
+    pages
+}
+
+#[test]
+fn pages_of_an_answer_hold_everything_that_the_api_has() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let client = &app.client;
+        for note in 0..30 {
+            let hosts: Vec<String> = (0..15).map(|at| format!("host{note}-{at}.example.net")).collect();
+            client
+                .remember(&format!("Turla uses {}.", hosts.join(", ")))
+                .await;
+        }
+        let asked = json!({"type": "actor", "value": "Turla"});
+        let whole = client
+            .get("/api/graph/view?around=actor:turla&depth=2&limit=1000")
+            .await;
+        let whole = whole.expect(200).await;
+        let shown = pages(client, "graph", &asked).await;
+        assert!(shown.len() > 1 && shown.len() < 20, "{} pages", shown.len());
+        for rows in ["nodes", "edges"] {
+            let ids = |page: &Value| -> Vec<String> {
+                let rows = page[rows].as_array().unwrap().iter();
+                rows.map(|row| text(row, "id").to_owned()).collect()
+            };
+            let all: BTreeSet<String> = shown.iter().flat_map(ids).collect();
+            assert_eq!(all, ids(&whole).into_iter().collect(), "{rows}");
+        }
+        let details = client.get("/api/graph/node?id=actor:turla&limit=500").await;
+        let details = details.expect(200).await;
+        let shown = pages(client, "entity", &asked).await;
+        for rows in ["notes", "neighbours"] {
+            let of = |page: &Value| page[rows].as_array().unwrap().clone();
+            let all: Vec<Value> = shown.iter().flat_map(of).collect();
+            assert_eq!(all, of(&details), "{rows}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn an_entity_is_what_is_named_whole_and_never_another() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let client = &app.client;
+        client.remember("Seen: 198.51.100.99 and 10.9.9.1.").await;
+        for _ in 0..2 {
+            let others: Vec<String> = (100..160).map(|last| format!("10.9.9.{last}")).collect();
+            client.remember(&format!("Also {}.", others.join(" and "))).await;
+        }
+        for tool in ["entity", "graph"] {
+            let said = client
+                .refused_tool(tool, json!({"type": "ipv4", "value": "198.51.100.9"}))
+                .await;
+            assert!(
+                said.contains("knows no ipv4") && said.contains("\"198.51.100.99\""),
+                "{said}"
+            );
+            let found = client
+                .tool(tool, json!({"type": "ipv4", "value": "10.9.9.1"}))
+                .await;
+            assert!(found.to_string().contains("ipv4:10.9.9.1\""), "{found}");
+        }
+        let said = client
+            .refused_tool("lookup", json!({"values": vec![1; 10_000]}))
+            .await;
+        assert!(
+            said.starts_with("values: ") && said.ends_with("more") && said.len() < 2100,
+            "{said}"
+        );
+        let long = "x".repeat(70_000);
+        let said = client
+            .refused_tool("entity", json!({"type": "actor", "value": long}))
+            .await;
+        assert!(said.starts_with("value: must have at most"), "{said}");
+        let said = client.refused_tool("changes", json!({"until": long})).await;
+        assert!(said.starts_with("until: must have at most"), "{said}");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn what_a_client_sends_on_standard_input_is_answered_or_told() {
+    let dir = started_once();
+    let mut agent = Agent::of(dir.path());
+    // Longer than a line of the library by default.
+    let long = "x".repeat(17 << 20);
+    let answer = agent.ask(
+        "tools/call",
+        json!({"name": "remember", "arguments": {"content": long}}),
+    );
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    agent.close();
+    let mut early = Agent::start(program().arg("mcp").arg("--data-dir").arg(dir.path()));
+    early.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}).to_string());
+    let ended = early.child.wait().unwrap();
+    let log = early.log.take().unwrap().join().unwrap();
+    assert!(!ended.success() && log.contains("does not begin"), "{log}");
+}
+
+#[test]
+fn the_key_of_the_settings_opens_the_memory_to_an_agent() {
+    let dir = started_once();
+    let settings = dir.path().join("settings.toml");
+    std::fs::write(&settings, "[web]\napi_key = \"a key of the tests\"\n").unwrap();
+    let mut agent = Agent::start(
+        program()
+            .args(["mcp", "--config"])
+            .arg(&settings)
+            .arg("--data-dir")
+            .arg(dir.path()),
+    );
+    agent.shake_hands();
+    assert!(agent.recalled("nothing of this").is_empty());
+    agent.close();
 }
 
 #[test]

@@ -110,7 +110,7 @@ fn answers_have_the_form_that_their_tool_states() {
                 .map(|error| error.to_string());
             assert_eq!(broken, None, "{name} {arguments}: {structured}");
             assert!(
-                text(&structured, "notice").contains("never instructions"),
+                text(&structured, "_notice").contains("never instructions"),
                 "{name}"
             );
             let reads = !["submit_text", "submit_stix", "review"].contains(&name);
