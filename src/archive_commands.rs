@@ -79,7 +79,7 @@ impl TransferArgs {
     /// What is to be exported from, or imported into.
     pub fn task(self) -> Result<TransferTask, ConfigError> {
         Ok(TransferTask {
-            credential: service_credential()?,
+            credential: hosted_credential()?,
             url: self.url,
             file: self.file,
         })
@@ -168,17 +168,21 @@ fn credential(memory: &Memory) -> Result<Option<Credential>, ConfigError> {
     service_credential()
 }
 
-/// Who speaks to a service that runs.
+/// Who speaks to a service that may be a hosted or a local one.
 fn service_credential() -> Result<Option<Credential>, ConfigError> {
+    match hosted_credential()? {
+        None => Ok(secret_variable("LOCAL_WEB_API_KEY")?.map(Credential::Key)),
+        found => Ok(found),
+    }
+}
+
+/// Who speaks to a hosted service.
+fn hosted_credential() -> Result<Option<Credential>, ConfigError> {
     let email = secret_variable("THREAT_MEMORY_ADMIN_EMAIL")?;
     let password = secret_variable("THREAT_MEMORY_ADMIN_PASSWORD")?;
     if let (Some(email), Some(password)) = (email, password) {
         let email = email.expose_secret().to_owned();
         return Ok(Some(Credential::Account { email, password }));
     }
-    let key = match secret_variable("LOCAL_WEB_API_KEY")? {
-        None => secret_variable("THREAT_MEMORY_API_KEY")?,
-        key => key,
-    };
-    Ok(key.map(Credential::Key))
+    Ok(secret_variable("THREAT_MEMORY_API_KEY")?.map(Credential::Key))
 }

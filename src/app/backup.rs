@@ -70,7 +70,7 @@ impl From<RestoreError> for StartError {
 /// Backs a memory up; returns what was written, in lines.
 ///
 /// # Errors
-/// In words: the memory can't be reached or read, or the file can't be written. There is no file then.
+/// In words: the memory can't be reached or read, or the file can't be written. There is no file of this name then.
 pub async fn back_up(task: BackUpTask) -> Result<String, StartError> {
     let base = task.since.as_deref().map(inspect).transpose()?;
     if task.file == Path::new("-") {
@@ -78,7 +78,7 @@ pub async fn back_up(task: BackUpTask) -> Result<String, StartError> {
         return Ok(String::new());
     }
     let part = PartFile::begin(&task.file)?;
-    write_archive(&task, base.as_ref(), Box::new(part.open()?)).await?;
+    write_archive(&task, base.as_ref(), Box::new(part.writer()?)).await?;
     // What is said to be done can be restored.
     let written = inspect(&part.path)?;
     part.finish()?;

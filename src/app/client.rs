@@ -90,7 +90,14 @@ impl ServiceClient {
         let answer = self
             .send(async || client.post(&url, headers.clone(), body.clone()).await)
             .await?;
-        Ok(serde_json::from_slice(&answer.body).unwrap_or_default())
+        let no_json = |error| {
+            format!(
+                "{} answered {} without JSON: {error}",
+                self.base,
+                answer.status.as_u16()
+            )
+        };
+        serde_json::from_slice(&answer.body).map_err(|error| StartError::Setup(no_json(error)))
     }
 
     /// Reads an answer of a media type.

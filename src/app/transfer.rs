@@ -7,8 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use url::form_urlencoded::byte_serialize;
 use uuid::Uuid;
 
@@ -86,7 +86,7 @@ pub async fn export(task: TransferTask) -> Result<String, StartError> {
         return Ok(String::new());
     }
     let part = PartFile::begin(&task.file)?;
-    let mut out = io::BufWriter::new(part.open()?);
+    let mut out = io::BufWriter::new(part.writer()?);
     let (objects, held_back) = write_bundle(&client, &mut out).await?;
     drop(out);
     part.finish()?;
@@ -179,7 +179,11 @@ pub async fn import(task: TransferTask) -> Result<String, StartError> {
         };
         let answer = client.post("api/ingest/stix", &Ingest { bundle }).await;
         let answer = answer.map_err(|error| summary.interrupted(&error))?;
-        summary.add(objects.len(), &answer["results"]);
+        let results = answer["results"].as_object().ok_or_else(|| {
+            let error = StartError::Setup(format!("{} does not answer as this service does", task.url));
+            summary.interrupted(&error)
+        })?;
+        summary.add(objects.len(), results);
     }
     Ok(summary.lines())
 }
@@ -214,14 +218,15 @@ struct Summary {
 }
 
 impl Summary {
-    fn add(&mut self, objects: usize, results: &Value) {
+    fn add(&mut self, objects: usize, results: &Map<String, Value>) {
         self.objects += objects;
-        for (name, value) in results.as_object().into_iter().flatten() {
+        for (name, value) in results {
             if let Some(count) = value.as_u64() {
                 *self.counts.entry(name.clone()).or_default() += count;
             }
         }
-        for skipped in results["skipped_objects"].as_array().into_iter().flatten() {
+        let skipped = results.get("skipped_objects").and_then(Value::as_array);
+        for skipped in skipped.into_iter().flatten() {
             if self.skipped.len() < SHOWN {
                 self.skipped.push(skipped.to_string());
             }

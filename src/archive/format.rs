@@ -19,6 +19,8 @@ pub(super) const ROWS: &str = "rows/";
 pub(super) const SECRETS: &str = "secrets.json";
 pub(super) const STATE: &str = "state.jsonl";
 pub(super) const MANIFEST: &str = "manifest.json";
+/// An entry that holds nothing: it shows that the writer is still reading.
+pub(super) const PAUSE: &str = "pause";
 
 /// Which service a store belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use super::error::ArchiveError;
-use super::format::{ChunkLine, Header, Manifest, TableCounts};
+use super::format::{ChunkLine, Digest, Header, Manifest, TableCounts};
 use super::reader::{self, Contents};
 use super::secrets::SealedSecrets;
 
@@ -17,7 +17,12 @@ pub struct SoundArchive {
     pub secrets: Option<SealedSecrets>,
     /// Every chunk of the store, in the order of the tables and their keys.
     pub state: Vec<ChunkLine>,
+    /// The chunks that are in this file, in their order.
+    own: Vec<OwnChunk>,
 }
+
+/// A chunk in a file: its table, its digest and the number of its rows.
+type OwnChunk = (String, Digest, u64);
 
 /// Reads a whole archive and checks every chunk in it against its digest. Of an increment it does not read the archives that it
 /// goes on from.
@@ -37,7 +42,7 @@ pub fn inspect(path: &Path) -> Result<SoundArchive, ArchiveError> {
         Ok(())
     })?;
     let own = header.archives.len() - 1;
-    let mut found = found.into_iter();
+    let mut given = found.iter();
     let mut tables: HashMap<&str, TableCounts> = HashMap::new();
     for line in &state {
         let counts = tables.entry(&line.table).or_default();
@@ -50,7 +55,7 @@ pub fn inspect(path: &Path) -> Result<SoundArchive, ArchiveError> {
             ));
         }
         let is_here = line.archive == own;
-        if is_here && found.next() != Some((line.table.clone(), line.digest, line.rows)) {
+        if is_here && given.next().is_none_or(|chunk| !is_of(line, chunk)) {
             let what = format!("rows of the table {} are not those that were written", line.table);
             return Err(ArchiveError::damaged(&file, what));
         }
@@ -60,7 +65,7 @@ pub fn inspect(path: &Path) -> Result<SoundArchive, ArchiveError> {
             .tables
             .iter()
             .all(|(name, counts)| tables.get(name.as_str()) == Some(counts));
-    if found.next().is_some() || !is_counted {
+    if given.next().is_some() || !is_counted {
         return Err(ArchiveError::damaged(
             &file,
             "its manifest counts other rows than it has",
@@ -72,13 +77,19 @@ pub fn inspect(path: &Path) -> Result<SoundArchive, ArchiveError> {
         manifest,
         secrets,
         state,
+        own: found,
     })
+}
+
+/// Whether a chunk is the one that a line of the state names.
+fn is_of(line: &ChunkLine, (table, digest, rows): &OwnChunk) -> bool {
+    (&line.table, line.digest, line.rows) == (table, *digest, *rows)
 }
 
 /// Checks an archive with those that it goes on from, in their order; the last one is the one to restore.
 ///
 /// # Errors
-/// Those of [`inspect`], and when an archive is missing or not needed.
+/// Those of [`inspect`], and when an archive or a chunk is missing, or an archive is not needed.
 pub fn inspect_all(paths: &[PathBuf]) -> Result<Vec<SoundArchive>, ArchiveError> {
     let inspected: Vec<SoundArchive> = paths.iter().map(|path| inspect(path)).collect::<Result<_, _>>()?;
     let Some(last) = inspected.last() else {
@@ -97,10 +108,23 @@ pub fn inspect_all(paths: &[PathBuf]) -> Result<Vec<SoundArchive>, ArchiveError>
             }
         }
     }
-    match given.next() {
-        Some(more) => Err(ArchiveError::NotNeeded(file(more))),
-        None => Ok(inspected),
+    if let Some(more) = given.next() {
+        return Err(ArchiveError::NotNeeded(file(more)));
     }
+    // As a restore finds them: each archive is read once, from its beginning to its end.
+    let mut feeds: Vec<_> = inspected.iter().map(|found| found.own.iter()).collect();
+    for line in &last.state {
+        let feed = feeds.get_mut(line.archive);
+        if !feed.is_some_and(|feed| feed.any(|chunk| is_of(line, chunk))) {
+            let place = inspected.get(line.archive).map(file).unwrap_or_default();
+            let what = format!(
+                "rows of the table {} are not in {place}, where they should be",
+                line.table
+            );
+            return Err(ArchiveError::damaged(&file(last), what));
+        }
+    }
+    Ok(inspected)
 }
 
 fn rows_of(text: &[u8]) -> u64 {

@@ -8,6 +8,7 @@
 //! | `rows/TABLE/NUMBER.jsonl` | a chunk of a table: a row a line, in the order of the table's keys |
 //! | `secrets.json` | [`SealedSecrets`], if they were asked for |
 //! | `state.jsonl` | [`ChunkLine`]s: every chunk of the store, in this archive or in one that it needs |
+//! | `pause` | nothing: an increment that found nothing to write for ten seconds, so that nobody takes it for dead |
 //! | `manifest.json` | [`Manifest`]: counts and digests. It is the last, so an archive without it was not finished |
 //!
 //! Tables are cut into chunks by their keys ([`cut`]), whatever stands around a row. So a chunk in which nothing changed has

@@ -10,13 +10,15 @@ use tar::Archive;
 use zstd::Decoder;
 
 use super::error::ArchiveError;
-use super::format::{ChunkLine, Digest, FORMAT, HEADER, Header, MANIFEST, Manifest, ROWS, SECRETS, STATE};
+use super::format::{
+    ChunkLine, Digest, FORMAT, HEADER, Header, MANIFEST, Manifest, PAUSE, ROWS, SECRETS, STATE,
+};
 use super::secrets::SealedSecrets;
 
-/// Largest entry that is read, in bytes: a chunk ends soon after 4 MiB, and a row may be as large as a request.
-const LARGEST: u64 = 1 << 30;
+/// Largest entry that is read, in bytes: a chunk ends soon after 4 MiB, and a row may be as large as a transaction.
+const LARGEST: u64 = 512 << 20;
 /// Chunks that are read ahead.
-const AHEAD: usize = 8;
+const AHEAD: usize = 2;
 
 /// A chunk as it stands in an archive.
 #[derive(Debug)]
@@ -59,12 +61,20 @@ pub(super) fn read(
     let mut archive = Archive::new(decoder);
     let mut parts = Parts::default();
     let entries = archive.entries().map_err(|error| broken(&file, None, &error))?;
-    for entry in entries {
+    // Raw: an entry that extends the next one would be read whole, however large it says that it is.
+    for entry in entries.raw(true) {
         let mut entry = entry.map_err(|error| broken(&file, parts.header.as_ref(), &error))?;
         let name = entry.path_bytes().into_owned();
         let name = String::from_utf8_lossy(&name).into_owned();
+        if !entry.header().entry_type().is_file() || entry.size() > LARGEST {
+            let what = format!("{name} is no file of at most {LARGEST} bytes");
+            return Err(match parts.header {
+                Some(_) => ArchiveError::damaged(&file, what),
+                None => ArchiveError::Foreign(file),
+            });
+        }
         let mut bytes = Vec::new();
-        let read = entry.by_ref().take(LARGEST).read_to_end(&mut bytes);
+        let read = entry.read_to_end(&mut bytes);
         read.map_err(|error| broken(&file, parts.header.as_ref(), &error))?;
         if let Some(chunk) = parts.add(&file, &name, bytes)? {
             take(chunk)?;
@@ -101,6 +111,7 @@ impl Parts {
         }
         match name {
             SECRETS => self.secrets = Some(serde_json::from_slice(&bytes).map_err(place)?),
+            PAUSE => {}
             STATE => self.state = Some((lines(&bytes).map_err(place)?, Digest::of(&bytes))),
             MANIFEST => self.manifest = Some(serde_json::from_slice(&bytes).map_err(place)?),
             _ => return Err(ArchiveError::damaged(file, format!("{name} is unknown"))),

@@ -199,3 +199,44 @@ fn secrets_need_their_passphrase_and_their_archive() {
     let moved = sealed.open(uuid::Uuid::new_v4(), &passphrase("a long passphrase"));
     assert!(matches!(moved, Err(ArchiveError::Passphrase)));
 }
+
+#[test]
+fn an_increment_whose_chunks_are_not_in_its_archives_is_refused() {
+    let dir = dir();
+    let (small, large) = (table(10, 1), table(2_000, 1));
+    let [first, other, last] = ["0", "other", "1"].map(|name| dir.path().join(name));
+    write(&first, None, &[("node", &small)]);
+    write(&other, None, &[("node", &large)]);
+    // Names the first archive, with the chunks of another one.
+    let mut before = inspect(&other).unwrap();
+    before.header = inspect(&first).unwrap().header;
+    write(&last, Some(&before), &[("node", &large)]);
+    let said = inspect_all(&[first, last]).unwrap_err().to_string();
+    assert!(said.contains("node") && said.contains("should be"), "{said}");
+}
+
+#[test]
+fn an_entry_that_is_no_file_or_too_large_is_not_read() {
+    let dir = dir();
+    let path = dir.path().join("0");
+    write(&path, None, &[("node", &table(10, 1))]);
+    let whole = zstd::decode_all(std::fs::File::open(&path).unwrap()).unwrap();
+    let header = &whole[..1024];
+    for kind in [
+        tar::EntryType::GNULongName,
+        tar::EntryType::XHeader,
+        tar::EntryType::Symlink,
+        tar::EntryType::Directory,
+        tar::EntryType::Regular,
+    ] {
+        let mut entry = tar::Header::new_gnu();
+        entry.set_entry_type(kind);
+        entry.set_path("rows/node/0.jsonl").unwrap();
+        entry.set_size(3 << 40);
+        entry.set_cksum();
+        let bytes = [header, entry.as_bytes(), &[0; 2048]].concat();
+        std::fs::write(&path, zstd::encode_all(&bytes[..], 1).unwrap()).unwrap();
+        let said = inspect(&path).unwrap_err().to_string();
+        assert!(said.contains("is no file of at most"), "{kind:?}: {said}");
+    }
+}

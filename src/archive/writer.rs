@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -11,12 +12,15 @@ use zstd::Encoder;
 
 use super::cut::CutChunk;
 use super::format::{
-    ChunkLine, Digest, HEADER, Header, MANIFEST, Manifest, ROWS, SECRETS, STATE, TableCounts, WorkspaceNumber,
+    ChunkLine, Digest, HEADER, Header, MANIFEST, Manifest, PAUSE, ROWS, SECRETS, STATE, TableCounts,
+    WorkspaceNumber,
 };
 use super::secrets::SealedSecrets;
 
 /// Compression level of zstd: its default.
 const LEVEL: i32 = 3;
+/// Longest time without a byte, so that nobody between takes the archive for dead.
+const SILENCE: Duration = Duration::from_secs(10);
 
 /// The archive that an increment goes on from: its archives, and where each chunk of its state is.
 #[derive(Debug, Clone, Default)]
@@ -42,6 +46,7 @@ pub struct ArchiveWriter<W: Write> {
     tables: BTreeMap<String, TableCounts>,
     chunks: u64,
     has_secrets: bool,
+    sent: Instant,
 }
 
 impl<W: Write> ArchiveWriter<W> {
@@ -59,6 +64,7 @@ impl<W: Write> ArchiveWriter<W> {
             tables: BTreeMap::new(),
             chunks: 0,
             has_secrets: false,
+            sent: Instant::now(),
             header,
         };
         let header = json(&writer.header)?;
@@ -92,6 +98,11 @@ impl<W: Write> ArchiveWriter<W> {
         };
         self.state.extend(json(&line)?);
         self.state.push(b'\n');
+        if self.sent.elapsed() >= SILENCE {
+            self.append(PAUSE, b"")?;
+            self.tar.get_mut().flush()?;
+            self.sent = Instant::now();
+        }
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use super::archive::{Purpose, StoreTarget};
 use super::connection::connector::{Connector, remote_config};
 use super::connection::database::{Connection, Database};
 use super::connection::error::StoreError;
-use super::connection::marker::StoreMarker;
+use super::connection::marker::{StoreMarker, refuse_root};
 use super::connection::pool::Pool;
 use super::connection::size::SizeLimit;
 use super::connection::temporary::TemporaryDir;
@@ -41,6 +41,9 @@ const TEMPORARY: &str = "mem://";
 /// Bytes of a block on disk. The engine copies a whole block for each row it reads; its default of 64 KiB makes a
 /// point read several times as expensive.
 const BLOCK_SIZE: usize = 8 << 10;
+
+/// Least limit of a restore's transactions, whatever that of the service is: nothing runs beside it.
+pub(in crate::store) const RESTORE_TRANSACTION: usize = 256 << 20;
 
 /// Longest wait for a server at startup.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
@@ -114,6 +117,31 @@ impl Store {
         let budget = SizeLimit::new(memory.transaction);
         let pool = open_server(url, server, user, budget).await?;
         Self::over(Database::new(Connection::Pool(pool), budget), None).await
+    }
+
+    /// Opens the store of a service on a server beside that service, whose schema and whose user stay as they are.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`]; also when the secret is not the service's, or the schema is another one.
+    pub async fn join(
+        url: &str,
+        database: &str,
+        memory: StorageMemory,
+        server: &StorageServer,
+        secret: &SecretString,
+    ) -> Result<Self, StoreError> {
+        let dial = Connector {
+            url: url.to_owned(),
+            user: app_user(database, app_password(secret, database)),
+        };
+        let pool = Pool::open(dial, server.connections, server.timeout).await;
+        let pool = pool.map_err(|error| {
+            let rule = "there must be a service on this database, and its secret must be this one's";
+            open_error(url, format!("{error}; {rule}"))
+        })?;
+        let db = Database::new(Connection::Pool(pool), SizeLimit::new(memory.transaction));
+        migrate::require_known_version(&db).await?;
+        Self::over(db, None).await
     }
 
     /// Opens an embedded store, whose commits the marker follows.
@@ -211,9 +239,19 @@ impl Database {
         let StoreTarget {
             url, memory, server, ..
         } = target;
-        let budget = SizeLimit::new(memory.transaction);
+        let least = match purpose {
+            Purpose::Read => 0,
+            Purpose::Restore => RESTORE_TRANSACTION,
+        };
+        let budget = SizeLimit::new(memory.transaction.max(least));
         let (connection, marker) = if let Some(dir) = embedded_dir(url) {
-            let marker = StoreMarker::begin(dir, purpose == Purpose::Restore)?;
+            // The files of a restored store must belong to who owns the directory.
+            if let Some(data_dir) = dir.parent().filter(|_| purpose == Purpose::Restore) {
+                refuse_root(data_dir, data_dir)?;
+            }
+            // A directory that has lost its store may get another one; a store that is there is refused later.
+            let replaces_lost = purpose == Purpose::Restore && files::is_empty(dir);
+            let marker = StoreMarker::begin(dir, replaces_lost)?;
             let engine = open_embedded(url, *memory, CommitSync::Every, Some(&marker)).await?;
             (Connection::Embedded(engine), Some(marker))
         } else {

@@ -244,6 +244,18 @@ fn what_is_no_sound_archive_is_refused_before_anything_is_written() {
             text(&to_local),
         ]));
         assert!(said.contains("hosted service"), "{said}");
+        // A refused restore does not make anybody forget what the store has lost.
+        let marker = dir.path().join("store.marker");
+        let ahead = "00999999999999999999\n";
+        std::fs::write(&marker, ahead).unwrap();
+        let onto = refused(&mut command(&[
+            "restore",
+            text(&sound),
+            "--storage",
+            &storage(dir.path()),
+        ]));
+        assert!(onto.contains("lost commits"), "{onto}");
+        assert_eq!(std::fs::read_to_string(&marker).unwrap(), ahead);
     });
 }
 
@@ -285,6 +297,27 @@ fn a_restore_that_was_killed_goes_on_where_it_ended() {
             killed.kill().ok();
             let was_done = killed.wait().unwrap().success();
             if !was_done {
+                // What is there of it is no memory that anybody should keep.
+                for (arguments, done) in [
+                    (vec!["check", "--storage", &storage(&target)], "store: sound"),
+                    (
+                        vec![
+                            "backup",
+                            text(&files.path().join("half")),
+                            "--storage",
+                            &storage(&target),
+                        ],
+                        "sound",
+                    ),
+                ] {
+                    let ended = finish(&mut command(&arguments));
+                    let said = [ended.stdout, ended.stderr].concat();
+                    let said = String::from_utf8_lossy(&said);
+                    assert!(
+                        !ended.status.success() && !said.contains(done),
+                        "{arguments:?}: {said}"
+                    );
+                }
                 if let Ok(service) = Service::try_start(hosted(&target)) {
                     // Killed before it wrote anything; the service has made a store of its own.
                     let graph = service.admin().await.get("/api/graph").await.expect(200).await;

@@ -17,11 +17,14 @@ use crate::archive::{
 };
 use crate::store::connection::database::Database;
 use crate::store::connection::error::StoreError;
+use crate::store::connection::size;
 use crate::store::migrations::migrate;
 
-/// Rows of a statement, and bytes of their text after which a transaction ends.
+/// Rows of a statement.
 const ROWS: usize = 500;
-const BYTES: usize = 8 << 20;
+/// Bytes after which a transaction ends, as the engine would hold them: with the chunk that ends it, a restore's limit of a
+/// transaction is not reached.
+const BYTES: u64 = 32 << 20;
 
 /// Why a store was not restored.
 #[derive(Debug, thiserror::Error)]
@@ -324,9 +327,9 @@ fn read_pieces(
     for line in lines {
         let feed = feeds.get(line.archive).ok_or(RestoreError::Ended)?;
         let chunk = feed.find(line.digest)?;
-        bytes += chunk.text.len();
         piece.chunks += 1;
         let rows = rows_of(&chunk.table, &chunk.text)?;
+        bytes += rows.iter().map(size::of_row).sum::<u64>();
         match piece.rows.last_mut() {
             Some((table, all)) if *table == chunk.table => all.extend(rows),
             _ => piece.rows.push((plain(&chunk.table)?.to_owned(), rows)),
@@ -377,5 +380,46 @@ fn plain(name: &str) -> Result<&str, RestoreError> {
     match is_plain && !name.is_empty() {
         true => Ok(name),
         false => Err(unreadable(name, "its name")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+
+    use super::*;
+    use crate::archive::cut::CutChunk;
+    use crate::archive::{ArchiveWriter, Since, inspect};
+    use crate::store::open::RESTORE_TRANSACTION;
+
+    #[test]
+    fn a_piece_fits_a_transaction_whatever_its_rows_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("0");
+        let header = Header::new(ServiceKind::Local, 37, DateTime::UNIX_EPOCH, &[]);
+        let file = std::fs::File::create(&path).unwrap();
+        let mut writer = ArchiveWriter::begin(file, header, Since::default()).unwrap();
+        // The engine needs far more for these than for their text.
+        for table in ["edge", "api_key"] {
+            for chunk in 0..8 {
+                let row =
+                    |at: u64| format!("{{\"id\":{{\"$id\":[\"{table}\",{}]}}}}\n", chunk * 100_000 + at);
+                let rows = (4 << 20) / row(0).len() as u64;
+                let text = (0..rows).map(row).collect::<String>().into_bytes();
+                writer.add_chunk(table, &CutChunk { text, rows }).unwrap();
+            }
+        }
+        writer.finish(Vec::new()).unwrap();
+        let archive = inspect(&path).unwrap();
+        let pieces = std::cell::Cell::new(0);
+        read_pieces(&[path], &archive.state, |piece| {
+            let rows = piece.rows.iter().flat_map(|(_, rows)| rows);
+            let bytes: u64 = rows.map(size::of_row).sum();
+            assert!(bytes < RESTORE_TRANSACTION as u64 - (1 << 20), "{bytes}");
+            pieces.set(pieces.get() + piece.chunks);
+            true
+        })
+        .unwrap();
+        assert_eq!(pieces.get(), 16);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::archive::ServiceKind;
 use crate::files;
-use crate::store::archive::Snapshot;
+use crate::store::archive::{Snapshot, refuse_half_restored};
 use crate::store::connection::database::Database;
 use crate::store::connection::error::StoreError;
 use crate::store::{StorageMemory, StorageServer, StoreMarker, embedded_dir};
@@ -60,6 +60,9 @@ impl StoreTarget {
             return Err(StoreError::Missing(self.url.clone()));
         }
         let (db, marker) = Database::open_as_owner(self, purpose).await?;
+        if purpose == Purpose::Read {
+            refuse_half_restored(&db).await?;
+        }
         Ok(OpenStore { db, marker })
     }
 
