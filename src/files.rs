@@ -13,6 +13,7 @@ const PRIVATE: [&str; 5] = [
     "store.marker",
     "audit.reserve",
 ];
+const ROOT: u32 = 0;
 /// Permission bits of the group and of all others; of all others only; of a directory that everybody shares.
 const OTHERS: u32 = 0o077;
 const EVERYBODY: u32 = 0o007;
@@ -45,6 +46,24 @@ pub fn check_writable(dir: &Path) -> io::Result<()> {
         .mode(0o600)
         .open(&probe)?;
     std::fs::remove_file(probe)
+}
+
+/// Fails where root would make files in `dir`, while what is there belongs to another user, who could not open them.
+///
+/// # Errors
+/// The id of that user.
+pub(crate) fn refuse_root(dir: &Path, belongings: &Path) -> Result<(), u32> {
+    let Ok(found) = std::fs::metadata(belongings) else {
+        return Ok(());
+    };
+    let probe = own_name(&dir.join(".owner"));
+    let made = write_new(&probe, "").and_then(|()| std::fs::metadata(&probe));
+    std::fs::remove_file(probe).ok();
+    // What root makes may belong to others, such as on a share.
+    match made {
+        Ok(made) if made.uid() == ROOT && found.uid() != ROOT => Err(found.uid()),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Opens a file to read and to write, made for its owner alone if there is none.
@@ -202,6 +221,24 @@ mod tests {
                 assert_eq!(mode(&file), given & 0o7700, "{name} {given:o}");
             }
         }
+    }
+
+    #[test]
+    fn root_is_refused_where_another_user_owns_what_is_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("store.marker");
+        assert_eq!(refuse_root(dir.path(), &file), Ok(()), "nothing is there");
+        std::fs::write(&file, "").unwrap();
+        assert_eq!(refuse_root(dir.path(), &file), Ok(()));
+        // Only root can give a file away.
+        if std::os::unix::fs::chown(&file, Some(65534), None).is_ok() {
+            assert_eq!(refuse_root(dir.path(), &file), Err(65534));
+        }
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            1,
+            "no probe is left"
+        );
     }
 
     #[test]

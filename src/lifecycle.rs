@@ -105,14 +105,7 @@ pub(crate) async fn open_store(
         forget_derived(&marker, dir);
         return Ok(Arc::new(store));
     }
-    let server = owner
-        .filter(|_| storage.url.starts_with("ws"))
-        .map(|(username, password)| StorageServer {
-            username,
-            password,
-            connections: storage.connections,
-            timeout: Duration::from_millis(storage.timeout_ms),
-        });
+    let server = owner.and_then(|owner| storage_server(storage, owner));
     let secret = match &server {
         Some(_) => secret()?,
         None => SecretString::from(String::new()),
@@ -120,6 +113,30 @@ pub(crate) async fn open_store(
     Ok(Arc::new(
         Store::open(engine_url, database, memory, server.as_ref(), &secret).await?,
     ))
+}
+
+/// An external database with its owner; `None` where the store is embedded.
+pub(crate) fn storage_server(
+    storage: &StorageSettings,
+    (username, password): (String, SecretString),
+) -> Option<StorageServer> {
+    storage.url.starts_with("ws").then(|| StorageServer {
+        username,
+        password,
+        connections: storage.connections,
+        timeout: Duration::from_millis(storage.timeout_ms),
+    })
+}
+
+/// Checks that this process may make files in a data directory, before it makes the first one.
+///
+/// # Errors
+/// When root runs it over the store of another user, who could not open the store any more.
+pub fn check_owner(data_dir: Option<&Path>) -> Result<(), StartError> {
+    match data_dir {
+        Some(dir) => Ok(StoreMarker::check_owner(dir)?),
+        None => Ok(()),
+    }
 }
 
 /// Removes what was derived from commits that the operator has given up; it is made anew from the store.

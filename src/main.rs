@@ -17,7 +17,7 @@ use threat_memory::app::stdio::{self, Directory, Place};
 use threat_memory::app::{StartError, backup, local_address, transfer};
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings, secret_variable};
-use threat_memory::lifecycle::check_open_files;
+use threat_memory::lifecycle::{self, check_open_files};
 use threat_memory::telemetry::LogGuard;
 use threat_memory::{capacity, demo, telemetry};
 use tokio::signal::unix::{SignalKind, signal};
@@ -370,6 +370,7 @@ async fn start_service<T>(
     (key, data_dir): (&str, Option<&Path>),
     start: impl Future<Output = Result<T, StartError>>,
 ) -> Result<(T, impl Future<Output = ()>, LogGuard), ExitCode> {
+    lifecycle::check_owner(data_dir).map_err(|error| fail(&error))?;
     let guard = telemetry::init_logs(log, key, data_dir).map_err(|error| {
         eprintln!("configuration: {error}");
         ExitCode::from(BAD_CONFIGURATION)

@@ -67,6 +67,10 @@ impl BackupCore {
     /// The writer of a service's back-ups.
     pub fn new(store: Arc<Store>, audit: AuditHandle, service: ServiceKind) -> Self {
         metrics::gauge!("backup_last_success_seconds").set(0.0);
+        // A counter that begins with its first event shows no increase.
+        for outcome in ["success", "failure"] {
+            metrics::counter!("backups_total", "outcome" => outcome).increment(0);
+        }
         Self {
             store,
             audit,

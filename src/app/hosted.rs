@@ -33,24 +33,28 @@ use crate::actors::staging::StagingCore;
 use crate::actors::taxii_puller::TaxiiPullerCore;
 use crate::actors::worker::ActorCore;
 use crate::archive::ServiceKind;
-use crate::auth::token::Tokens;
+use crate::auth::token::{self, Tokens};
 use crate::capacity::{Budget, DiskRoom};
 use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::error::ErrorKind;
 use crate::http::mcp::InProcessApi;
 use crate::http::tls::ServerCertificate;
 use crate::http::{AppState, compression, cors, equalize_refusal_time, hosted, observe};
-use crate::lifecycle::hangup::{Reload, reload_on_hangup};
-use crate::lifecycle::{self, drain, keep, load_or_create_secret, requirements, wait_until_closed};
+use crate::lifecycle::hangup::{self, Reload, reload_on_hangup};
+use crate::lifecycle::{
+    self, drain, keep, load_or_create_secret, requirements, storage_memory, storage_server, wait_until_closed,
+};
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{Embedder, IndexSettings, SearchIndex};
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::warninglists::WarninglistsHandle;
-use crate::{blocking, embedding, llm, telemetry};
+use crate::{blocking, embedding, files, llm, telemetry};
 
 /// Size of a value that lies in the engine's value log, where an erased one would stay as long as its file: more than any has.
 pub(super) const VALUE_LOG: usize = 1 << 30;
+
+const DATABASE: &str = "hosted";
 
 /// The hosted service, started.
 pub struct Application {
@@ -72,6 +76,8 @@ impl Application {
     pub async fn start(settings: Settings) -> Result<Self, StartError> {
         // Installed before the actors, which register their metrics when they start.
         let recorder = telemetry::init_metrics().map_err(StartError::Setup)?;
+        // At once: who is told to read files again while it starts must not end.
+        let hangups = hangup::watch();
         let runtime = Handle::current();
         let settings = Arc::new(settings);
         if settings.feeds.local_development {
@@ -158,7 +164,7 @@ impl Application {
             keep(roster, settings.keeper.max_restarts_per_minute),
             tokio::spawn(tidy_metrics(recorder.clone())),
             tokio::spawn(retention::run(Arc::clone(&store), settings.retention.clone())),
-            tokio::spawn(reload_on_hangup(reloads)),
+            tokio::spawn(reload_on_hangup(hangups, reloads)),
         ];
         let listening = listen(&state, tls, recorder).await?;
         Ok(Self {
@@ -215,7 +221,7 @@ impl Application {
 }
 
 /// Recovers an account on the machine: opens the store, does it, and closes the store. On an embedded store the service must
-/// not run beside it, since one process has it open at a time.
+/// not run beside it, since one process has it open at a time. There must be a store.
 ///
 /// # Errors
 /// In words an operator can act on: the store can't be opened, or nothing was done, and why.
@@ -224,7 +230,7 @@ pub async fn recover(
     task: AccountTask,
     account: Account,
 ) -> Result<AccountDone, StartError> {
-    let store = open_store(settings).await?;
+    let store = join_store(settings).await?;
     let done = recover_account(&store, task, account).await;
     let (weak, temporary) = (Arc::downgrade(&store), store.temporary_dir().map(Path::to_owned));
     drop(store);
@@ -358,8 +364,32 @@ async fn open_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
         .clone()
         .zip(settings.storage_password.clone());
     let url = settings.engine_url();
-    let database = ("hosted", VALUE_LOG);
+    let database = (DATABASE, VALUE_LOG);
     lifecycle::open_store(database, &url, &settings.storage, owner, || secret(settings)).await
+}
+
+/// Opens a store that is there, beside a service that may have it open; of an external one nothing is changed by that.
+async fn join_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
+    let url = settings.engine_url();
+    let owner = settings
+        .storage_user
+        .clone()
+        .zip(settings.storage_password.clone());
+    let Some(server) = owner.and_then(|owner| storage_server(&settings.storage, owner)) else {
+        let is_there = settings.engine_dir().is_some_and(|dir| !files::is_empty(&dir));
+        return match is_there {
+            true => open_store(settings).await,
+            false => Err(StoreError::Missing(url).into()),
+        };
+    };
+    let kept = || token::stored_secret(settings.data_dir().as_deref());
+    let secret = settings.jwt_secret.clone().or_else(kept).ok_or_else(|| {
+        let rule = "must be that of the service, which signs in to this database with it";
+        StartError::Configuration(format!("THREAT_MEMORY_JWT_SECRET: {rule}"))
+    })?;
+    let memory = storage_memory(&settings.storage, VALUE_LOG);
+    let store = Store::join(&url, DATABASE, memory, &server, &secret).await?;
+    Ok(Arc::new(store))
 }
 
 /// What begins TLS on connections, and what reads its certificate again.

@@ -15,6 +15,9 @@ use crate::files;
 /// Lifetime of a token in seconds.
 pub const LIFETIME: i64 = 86_400;
 const ISSUER: &str = "threat-memory";
+/// The file of a data directory with the secret, and the length of a secret from which it is one.
+const SECRET_FILE: &str = "jwt.secret";
+const SECRET_BYTES: usize = 32;
 
 /// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +112,14 @@ impl Tokens {
     }
 }
 
+/// The secret of a data directory, if it has one.
+pub fn stored_secret(data_dir: Option<&Path>) -> Option<SecretString> {
+    let text = std::fs::read_to_string(data_dir?.join(SECRET_FILE)).ok()?;
+    Some(text.trim())
+        .filter(|text| text.len() >= SECRET_BYTES)
+        .map(SecretString::from)
+}
+
 /// The secret of a data directory: read, or created once and stored with mode 0600.
 ///
 /// # Errors
@@ -120,7 +131,7 @@ pub fn secret_of(data_dir: Option<&Path>) -> Result<SecretString, std::io::Error
     };
     let Some(dir) = data_dir else { return fresh() };
     files::private_dir(dir)?;
-    let path = dir.join("jwt.secret");
+    let path = dir.join(SECRET_FILE);
     if !path.exists() {
         match files::create_private(&path, fresh()?.expose_secret()) {
             // By a process that starts at the same time.
@@ -130,9 +141,9 @@ pub fn secret_of(data_dir: Option<&Path>) -> Result<SecretString, std::io::Error
     }
     let text = std::fs::read_to_string(&path)?;
     match text.trim() {
-        text if text.len() >= 32 => Ok(SecretString::from(text.to_owned())),
+        text if text.len() >= SECRET_BYTES => Ok(SecretString::from(text.to_owned())),
         _ => Err(std::io::Error::other(format!(
-            "{} is shorter than 32 bytes",
+            "{} is shorter than {SECRET_BYTES} bytes",
             path.display()
         ))),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 type Read = dyn Fn() -> Result<(), String> + Send + Sync;
 
@@ -20,15 +20,16 @@ impl Reload {
     }
 }
 
-/// Reads everything again whenever the process gets SIGHUP, which from now on does not end it.
-pub(crate) async fn reload_on_hangup(all: Vec<Reload>) {
-    let mut hangup = match signal(SignalKind::hangup()) {
-        Ok(hangup) => hangup,
-        Err(error) => {
-            tracing::warn!(%error, "SIGHUP can't be listened to; files are read at the start only");
-            return;
-        }
-    };
+/// Listens to SIGHUP, which from now on does not end the process.
+pub(crate) fn watch() -> Option<Signal> {
+    let warn =
+        |error: &_| tracing::warn!(%error, "SIGHUP can't be listened to; files are read at the start only");
+    signal(SignalKind::hangup()).inspect_err(warn).ok()
+}
+
+/// Reads everything again whenever the process gets SIGHUP, and once if it got one before.
+pub(crate) async fn reload_on_hangup(hangups: Option<Signal>, all: Vec<Reload>) {
+    let Some(mut hangup) = hangups else { return };
     while hangup.recv().await.is_some() {
         for Reload { name, read } in all.clone() {
             let done = crate::blocking::spawn(move || read()).await;

@@ -34,7 +34,7 @@ use crate::domain::memory::entity::mentions_in;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
-use crate::lifecycle::hangup::reload_on_hangup;
+use crate::lifecycle::hangup::{self, reload_on_hangup};
 use crate::lifecycle::{
     self, StartError, drain, keep, load_or_create_secret, requirements, wait_until_closed,
 };
@@ -177,7 +177,7 @@ impl LocalCore {
         ];
         // With nothing to read again, the signal ends a program whose terminal is closed, as it does others.
         if let Some(reload) = warninglists.on_hangup() {
-            background.push(tokio::spawn(reload_on_hangup(vec![reload])));
+            background.push(tokio::spawn(reload_on_hangup(hangup::watch(), vec![reload])));
         }
         Ok(Self {
             handles,

@@ -337,6 +337,7 @@ impl MemoryManager {
         relationship: &str,
         properties: Map<String, Value>,
     ) -> Result<Uuid, MemoryError> {
+        self.require_room()?;
         let message = IngestRelationship {
             source: EntityDraft::from_name(from_type, from_value, 1.0)?,
             target: EntityDraft::from_name(to_type, to_value, 1.0)?,

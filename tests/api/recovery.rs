@@ -16,6 +16,52 @@ fn admin(dir: &Path, arguments: &[&str]) -> Command {
 }
 
 #[test]
+fn no_account_is_looked_for_where_there_is_no_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let empty = dir.path().join("empty");
+    let said = refused(&mut admin(&empty, &["create-admin", "new@example.com"]));
+    assert!(said.contains("there is no store"), "{said}");
+    assert!(!empty.exists(), "a store was made");
+    let mut temporary = program();
+    temporary.args(["admin", "reset-password", ADMIN, "--storage", "mem://"]);
+    let said = refused(&mut temporary);
+    assert!(said.contains("there is no store"), "{said}");
+}
+
+#[test]
+fn root_makes_no_files_in_the_store_of_another_user() {
+    let dir = started_once();
+    let marker = dir.path().join("store.marker");
+    // Only root can give a file away, and only root is refused.
+    if std::os::unix::fs::chown(&marker, Some(65534), None).is_err() {
+        return;
+    }
+    let storage = format!("surrealkv://{}", dir.path().display());
+    let names = || {
+        let entries = std::fs::read_dir(dir.path()).unwrap().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = names();
+    for arguments in [
+        vec!["admin", "reset-password", ADMIN],
+        vec!["check"],
+        vec!["backup", "-"],
+        vec!["hosted"],
+    ] {
+        let mut command = program();
+        command.args(&arguments).args(["--storage", &storage]);
+        let said = refused(&mut command);
+        assert!(
+            said.contains("65534") && said.contains("sudo -u"),
+            "{arguments:?}: {said}"
+        );
+    }
+    assert_eq!(names(), before);
+}
+
+#[test]
 fn who_has_lost_the_password_gets_another_one_on_the_machine() {
     run(async {
         let dir = started_once();

@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use reqwest::{Certificate, Client};
 use serde_json::Value;
@@ -27,9 +28,11 @@ fn client_of(trusted: &Certificate) -> Client {
 }
 
 fn reload(service: &Service) {
-    let sent = Command::new("kill")
-        .args(["-HUP", &service.pid().to_string()])
-        .status();
+    hang_up(service.pid());
+}
+
+fn hang_up(process: u32) {
+    let sent = Command::new("kill").args(["-HUP", &process.to_string()]).status();
     assert!(sent.unwrap().success());
 }
 
@@ -98,6 +101,26 @@ fn a_certificate_is_served_and_read_again_on_sighup() {
         }
         service.stop();
     });
+}
+
+#[test]
+fn sighup_does_not_end_a_service_that_is_starting() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let mut child = hosted(dir.path()).stderr(Stdio::null()).spawn().unwrap();
+    // The signal is listened to before the store is made.
+    let until = Instant::now() + Duration::from_secs(60);
+    while !store.exists() {
+        assert!(Instant::now() < until, "no store is made");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    for _ in 0..50 {
+        hang_up(child.id());
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(child.try_wait().unwrap().is_none(), "the signal ended it");
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

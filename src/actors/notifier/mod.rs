@@ -70,6 +70,10 @@ impl NotifierCore {
         shared_store: bool,
     ) -> Self {
         metrics::gauge!("outbox_pending").set(0.0);
+        // A counter that begins with its first event shows no increase.
+        for outcome in ["sent", "failed", "dead"] {
+            metrics::counter!("notifications_total", "outcome" => outcome).increment(0);
+        }
         Self {
             store,
             audit,

@@ -83,6 +83,7 @@ async fn submit(
     state: web::Data<AppState>,
     payload: Body,
 ) -> Result<HttpResponse, HostedError> {
+    state.disk.require()?;
     let body: PilotBody = body::json(payload, BODY_LIMIT).await?;
     let message = SubmitPilot {
         application: body.try_into()?,

@@ -82,6 +82,7 @@ impl MemoryManager {
         by: Uuid,
         from: IpAddr,
     ) -> Result<(), MemoryError> {
+        self.require_room()?;
         let permit = self.write_permit().await?;
         let message = SupersedeNote { id, by, from, permit };
         Ok(self.handles.notes.call(message).await?)
@@ -127,6 +128,7 @@ impl MemoryManager {
         into: &str,
         from: IpAddr,
     ) -> Result<EntityView, MemoryError> {
+        self.require_room()?;
         let permit = self.write_permit().await?;
         let message = MergeEntities {
             entity: entity.to_owned(),
@@ -150,6 +152,7 @@ impl MemoryManager {
         entity: &str,
         from: IpAddr,
     ) -> Result<EntityView, MemoryError> {
+        self.require_room()?;
         let permit = self.write_permit().await?;
         let message = UnmergeEntity {
             entity: entity.to_owned(),

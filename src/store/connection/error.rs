@@ -31,12 +31,25 @@ pub enum StoreError {
          with what is there"
     )]
     Marker { path: String, cause: String },
+    #[error(
+        "{dir} belongs to the user with the id {owner}, who could not open what root writes there: run this as that user, as \
+         with sudo -u '#{owner}', or give the directory to root (chown -R)"
+    )]
+    NotOwner { dir: String, owner: u32 },
+    #[error(
+        "{0}: Permission denied; it belongs to another user: give the directory to the user of the service (chown -R)"
+    )]
+    Unreadable(String),
     #[error("the schema is version {found}, this program knows {known}; use a newer program")]
     TooNew { found: i64, known: i64 },
     #[error(
         "an archive was restored into this store in part; run threat-memory restore again with the same archive to finish it"
     )]
     HalfRestored,
+    #[error(
+        "the schema is version {found}, this program makes {known}: start the service of this version once"
+    )]
+    TooOld { found: i64, known: i64 },
     #[error("there is no store in {0}")]
     Missing(String),
     #[error("database: {0}")]
@@ -57,7 +70,10 @@ impl StoreError {
             | StoreError::Behind { .. }
             | StoreError::Gone { .. }
             | StoreError::Marker { .. }
+            | StoreError::NotOwner { .. }
+            | StoreError::Unreadable(_)
             | StoreError::TooNew { .. }
+            | StoreError::TooOld { .. }
             | StoreError::HalfRestored
             | StoreError::Missing(_) => DomainError::internal(what, self),
         }

@@ -62,16 +62,22 @@ impl StoreMarker {
     ///
     /// # Errors
     /// [`StoreError::Gone`] when the directory had a store that is not there, unless the loss is accepted;
-    /// [`StoreError::Marker`] when the marker can't be read.
+    /// [`StoreError::Marker`] and [`StoreError::Unreadable`] when the marker can't be read; [`StoreError::NotOwner`] for root
+    /// where the store belongs to another user.
     pub(crate) fn begin(store: &Path, accept_loss: bool) -> Result<Arc<Self>, StoreError> {
         let data_dir = store.parent().unwrap_or(Path::new("."));
         let path = data_dir.join(FILE);
+        Self::check_owner(data_dir)?;
         let (known, is_unreadable) = match read(&path) {
             Ok(known) => (known, false),
+            // Whose marker can't be read can't write it either, so a loss that is accepted changes nothing.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(StoreError::Unreadable(path.display().to_string()));
+            }
             Err(_) if accept_loss => (None, true),
             Err(error) => {
-                let path = path.display().to_string();
-                return Err(StoreError::Marker { path, cause: error });
+                let (path, cause) = (path.display().to_string(), error.to_string());
+                return Err(StoreError::Marker { path, cause });
             }
         };
         let is_gone = files::is_empty(store) && (known.is_some() || data_dir.join(SECRET).exists());
@@ -91,6 +97,14 @@ impl StoreMarker {
             is_refused: AtomicBool::new(false),
             open: Mutex::default(),
         }))
+    }
+
+    /// Checks that the store of a data directory does not belong to another user than the one whose files this process makes.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOwner`] for root.
+    pub(crate) fn check_owner(data_dir: &Path) -> Result<(), StoreError> {
+        refuse_root(data_dir, &data_dir.join(FILE))
     }
 
     /// The directory of the store and of what belongs to it.
@@ -181,16 +195,24 @@ fn line(number: u64) -> String {
 }
 
 /// The number in the file; `None` without a file.
-fn read(path: &Path) -> Result<Option<u64>, String> {
+fn read(path: &Path) -> io::Result<Option<u64>> {
     match fs::read_to_string(path) {
         Ok(text) => text
             .trim()
             .parse()
             .map(Some)
-            .map_err(|_| "it does not hold a number".to_owned()),
+            .map_err(|_| io::Error::new(ErrorKind::InvalidData, "it does not hold a number")),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error),
     }
+}
+
+/// Refuses to let root make files in a directory whose `belongings` are another user's.
+pub(in crate::store) fn refuse_root(dir: &Path, belongings: &Path) -> Result<(), StoreError> {
+    files::refuse_root(dir, belongings).map_err(|owner| StoreError::NotOwner {
+        dir: dir.display().to_string(),
+        owner,
+    })
 }
 
 #[cfg(test)]
@@ -298,7 +320,7 @@ mod tests {
             known: None,
         };
         assert_eq!(accepted.accepted_loss(), Some(loss));
-        assert_eq!(read(&dir.path().join(FILE)), Ok(Some(3)));
+        assert_eq!(read(&dir.path().join(FILE)).unwrap(), Some(3));
         assert_eq!(open(&store, true, 3).ok().unwrap().accepted_loss(), None);
     }
 
@@ -308,7 +330,7 @@ mod tests {
         let marker = open(&store, false, 0).ok().unwrap();
         for number in [1, 999, u64::MAX, 5] {
             marker.synced(number);
-            assert_eq!(read(&dir.path().join(FILE)), Ok(Some(number)));
+            assert_eq!(read(&dir.path().join(FILE)).unwrap(), Some(number));
         }
     }
 
@@ -331,7 +353,7 @@ mod tests {
         marker.synced(41);
         rlimit::setrlimit(Resource::AS, most, most).unwrap();
         assert!(refused && is_due());
-        assert_eq!(read(&dir.path().join(FILE)), Ok(Some(41)));
+        assert_eq!(read(&dir.path().join(FILE)).unwrap(), Some(41));
         marker.synced(42);
         assert!(!is_due());
     }

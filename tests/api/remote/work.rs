@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use test_support::server;
 use threat_memory::app::hosted::Application;
@@ -10,7 +11,7 @@ use super::{STIX, assert_chain, until_answered, with_database};
 use crate::helpers::{ADMIN, PASSWORD, TestApp};
 use crate::hosted::staging::{FOUND, TEXT, results};
 use crate::local::durability::local;
-use crate::process::Service;
+use crate::process::{Service, printed, program, refused};
 use crate::stix::{assert_faithful, names, object, relationship, text};
 
 #[test]
@@ -176,6 +177,48 @@ fn a_server_that_can_not_be_used_is_named_at_the_start() {
         let app = database.service().await;
         let client = app.anonymous().sign_in(ADMIN, PASSWORD).await;
         client.search("anything").await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_password_is_reset_beside_a_service_and_with_its_secret_alone() {
+    with_database(async |database| {
+        let app = database.service().await;
+        let reset = |secret: Option<&str>| {
+            let mut command = program();
+            command
+                .args([
+                    "admin",
+                    "reset-password",
+                    ADMIN,
+                    "--storage",
+                    &database.proxy.url(),
+                ])
+                .current_dir(database.dir.path())
+                .env("THREAT_MEMORY_STORAGE_USER", server::USER)
+                .env("THREAT_MEMORY_STORAGE_PASSWORD", server::PASSWORD);
+            if let Some(secret) = secret {
+                command.env("THREAT_MEMORY_JWT_SECRET", secret);
+            }
+            command
+        };
+        let said = refused(&mut reset(None));
+        assert!(said.contains("THREAT_MEMORY_JWT_SECRET"), "{said}");
+        let said = refused(&mut reset(Some("another secret of more than 32 bytes")));
+        assert!(said.contains("its secret"), "{said}");
+        assert!(!database.dir.path().join("data").exists(), "a secret was made");
+        // The service still opens connections.
+        database.proxy.drop_all();
+        until_answered(|| app.admin.get("/api/recall/search?q=Quillsnake")).await;
+        let secret = database.settings("service").jwt_secret.unwrap();
+        let told = printed(&mut reset(Some(secret.expose_secret())));
+        let made = told.split("only now: ").nth(1).unwrap().trim().to_owned();
+        database.proxy.drop_all();
+        let anonymous = app.anonymous();
+        let (answer, _) = until_answered(|| anonymous.login(ADMIN, PASSWORD)).await;
+        answer.refused(401).await;
+        anonymous.login(ADMIN, &made).await.expect(200).await;
         app.stop().await;
     });
 }
