@@ -6,6 +6,8 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use crate::domain::tlp::Tlp;
+
 /// What an entry is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AddedKind {
@@ -35,6 +37,12 @@ pub struct Addition {
     /// The type of the STIX object, where it is known without reading the row.
     #[serde(rename = "t", default, skip_serializing_if = "Option::is_none")]
     pub stix_type: Option<String>,
+    /// The marking of a relationship, where that of the entry is the stricter one of an end.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub own: Option<Tlp>,
+    /// The ends of a relationship, while it is entered.
+    #[serde(skip)]
+    pub ends: Option<[Uuid; 2]>,
     /// Whether it was rejected by a write that those who read this entry have seen it before: they are told.
     #[serde(rename = "w", default, skip_serializing_if = "is_false")]
     pub is_withdrawn: bool,

@@ -74,7 +74,7 @@ impl ObjectMatch {
     /// Whether an entry may be what is asked for of a collection, as far as it says. What objects of every collection refer
     /// to, their authors and markings, is in all of them.
     pub fn admits_entry(&self, entry: &Addition, tlp: Tlp, contents: &Contents) -> bool {
-        let stix_type = entry.stix_type.as_deref();
+        let (stix_type, tlp) = (entry.stix_type.as_deref(), entry.own.unwrap_or(tlp));
         stix_type.is_none_or(|stix_type| self.admits_type(stix_type))
             && (is_of_every_collection(entry) || may_hold(contents, stix_type, tlp))
     }

@@ -123,7 +123,7 @@ fn index_bytes(id: &RecordId) -> u64 {
         | "audit_entry" | "audit_by_user" | "audit_link" | "workspace" | "lease" | "feed_item"
         | "feed_object" | "feed_support" | "feed_waiting" | "stix_carrier" | "stix_rise" | "stix_waiting"
         | "stix_awaited" | "stix_waiting_count" | "graph_change" | "taxii_added" | "taxii_dates"
-        | "taxii_state" | "audit_text" => return 0,
+        | "taxii_state" | "taxii_again" | "audit_text" => return 0,
         "staged_entity" | "staging_part" | "stix_held" | "recall_session" => 1,
         _ => 2,
     };
@@ -173,6 +173,8 @@ const HELD: u64 = 1600;
 const CARRIED: u64 = 80;
 /// The entry of a row in the list of what was added to the collections.
 const LISTED: u64 = 150;
+/// The note of when an edge was entered there again, such as when a feed no longer restricts it.
+const LISTED_AGAIN: u64 = 350;
 const AUDIT: u64 = 3000;
 
 fn sum(parts: &[usize]) -> u64 {
@@ -218,7 +220,7 @@ pub(super) fn of_plan(plan: &StixPlan) -> u64 {
     let edges = plan
         .relationships
         .iter()
-        .map(|edge| of_edge(edge) + LISTED + held(&edge.held_by, &edge.carried));
+        .map(|edge| of_edge(edge) + LISTED + LISTED_AGAIN + held(&edge.held_by, &edge.carried));
     let supporting = plan
         .supporting
         .iter()

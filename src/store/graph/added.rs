@@ -2,12 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use chrono::{DateTime, Utc};
 use surrealdb::types::{Array, Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::additions::{
-    EDGE_FIELDS, ListedEdge, ListedNode, NODE_FIELDS, StateRow, state, support, write_entries,
+    EDGE_FIELDS, ListedEdge, ListedNode, ListedSupport, NODE_FIELDS, SUPPORT_FIELDS, StateRow, state,
+    write_entries,
 };
 use crate::domain::error::DomainError;
 use crate::domain::packing;
@@ -71,18 +71,12 @@ struct FoundRow {
 }
 
 #[derive(Debug, SurrealValue)]
-struct ListedSupport {
-    id: RecordId,
-    stix_id: String,
-    tlp_rank: i64,
-    modified: DateTime<Utc>,
-}
-
-#[derive(Debug, SurrealValue)]
 struct WrittenRow {
     id: RecordId,
     rev: i64,
     tlp_rank: i64,
+    /// The markings of a relationship's ends.
+    ends: Option<Vec<i64>>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -212,38 +206,60 @@ impl Store {
         ];
         let mut written: Vec<WrittenRow> = Vec::new();
         for (table, ids) in [("node", &rows.nodes), ("edge", &rows.edges)] {
-            let query =
-                "SELECT id, rev ?? 0 AS rev, tlp_rank FROM $ids WHERE ws = $ws AND tlp_rank <= $highest";
+            let ends = match table {
+                "edge" => "[in.tlp_rank ?? 0, out.tlp_rank ?? 0]",
+                _ => "NONE",
+            };
+            let query = format!(
+                "SELECT id, rev ?? 0 AS rev, tlp_rank, {ends} AS ends FROM $ids WHERE ws = $ws AND tlp_rank <= $highest"
+            );
             let ids: Vec<RecordId> = ids.iter().map(|id| record(table, *id)).collect();
             if !ids.is_empty() {
-                written.extend(self.rows_by_id(query, ids, &of).await.map_err(failed(READ))?);
+                written.extend(self.rows_by_id(&query, ids, &of).await.map_err(failed(READ))?);
             }
         }
         let mut entries = Vec::new();
-        for row in written {
-            entries.extend(self.addition_of(ws, &row).await?);
+        let ids = written
+            .iter()
+            .map(|row| key(&row.id))
+            .collect::<Result<Vec<Uuid>, _>>()?;
+        let again = self.last_dates(ws, ids.iter().copied()).await?;
+        for (id, row) in ids.into_iter().zip(written) {
+            let again = again
+                .get(&id)
+                .filter(|last| last.rev == row.rev)
+                .map(|last| last.date);
+            entries.extend(self.addition_of(ws, &row, (again, highest)).await?);
         }
         let supports = rows.stix_ids.iter();
         let supports =
             supports.flat_map(|id| support_rows(ws, id).into_iter().chain(definition_rows(ws, id)));
-        let query =
-            "SELECT id, stix_id, tlp_rank, modified FROM $ids WHERE ws = $ws AND tlp_rank <= $highest";
+        let query = format!("SELECT {SUPPORT_FIELDS} FROM $ids WHERE ws = $ws AND tlp_rank <= $highest");
         let supports: Vec<ListedSupport> = self
-            .rows_by_id(query, supports.collect(), &of)
+            .rows_by_id(&query, supports.collect(), &of)
             .await
             .map_err(failed(READ))?;
         for row in supports {
-            let date = row.modified.timestamp_micros();
-            let addition = support(&row.id, &row.stix_id, date)?;
-            let tlp = tlp(row.tlp_rank)?;
+            let (rank, addition) = row.addition()?;
+            let (date, tlp) = (addition.rev, tlp(rank)?);
             entries.push(DatedAddition { date, tlp, addition });
         }
         Ok(entries)
     }
 
-    /// The entry of a row among those of its last write.
-    async fn addition_of(&self, ws: Uuid, row: &WrittenRow) -> Result<Option<DatedAddition>, DomainError> {
-        let (id, level) = (key(&row.id)?, tlp(row.tlp_rank)?);
+    /// The entry of a row that was entered again at a date, or among those of its last write.
+    async fn addition_of(
+        &self,
+        ws: Uuid,
+        row: &WrittenRow,
+        (again, highest): (Option<i64>, Tlp),
+    ) -> Result<Option<DatedAddition>, DomainError> {
+        let (id, own) = (key(&row.id)?, tlp(row.tlp_rank)?);
+        let ends = row.ends.iter().flatten().copied().max().unwrap_or(0);
+        // Those of earlier versions stand at the marking of the relationship itself.
+        let mut levels = vec![own, tlp(ends.max(row.tlp_rank))?];
+        levels.retain(|level| *level <= highest);
+        levels.dedup();
         let dates = RecordId::new(
             "taxii_dates",
             Array::from(vec![ws.into_value(), row.rev.into_value()]),
@@ -251,10 +267,11 @@ impl Store {
         let statement = self.db.query("SELECT first, last FROM $id").bind(("id", dates));
         let mut response = statement.await.map_err(failed(READ))?;
         let dates: Option<FoundDates> = response.take(0).map_err(failed(READ))?;
-        let Some(FoundDates { first, last }) = dates else {
+        let written = dates.map(|FoundDates { first, last }| (first, last));
+        let Some((first, last)) = again.map(|date| (date, date)).or(written) else {
             return Ok(None);
         };
-        let mut reader = self.addition_reader(ws, [level], (first.saturating_sub(1), last));
+        let mut reader = self.addition_reader(ws, levels, (first.saturating_sub(1), last));
         while let Some(entry) = reader.next().await? {
             if entry.addition.id == id {
                 return Ok(Some(entry));
@@ -326,11 +343,10 @@ async fn older_entries(
 ) -> Result<Vec<(i64, Addition)>, StoreError> {
     let mut entries = Vec::new();
     if with_supports {
-        let query = "SELECT id, stix_id, tlp_rank, modified FROM stix_support WHERE ws = $ws";
-        let supports: Vec<ListedSupport> = tx.select(query, &[("ws", ws.into_value())]).await?;
+        let query = format!("SELECT {SUPPORT_FIELDS} FROM stix_support WHERE ws = $ws");
+        let supports: Vec<ListedSupport> = tx.select(&query, &[("ws", ws.into_value())]).await?;
         for row in supports {
-            let addition = support(&row.id, &row.stix_id, row.modified.timestamp_micros())?;
-            entries.push((row.tlp_rank, addition));
+            entries.push(row.addition()?);
         }
     }
     let written: HashMap<Uuid, u64> = page.nodes.iter().map(|node| (node.id, node.rev)).collect();

@@ -4,12 +4,13 @@
 //! Nobody is told of such a change: what may leave is compared with what could when a client asked last, so it does not matter
 //! where it was changed, and what no client could notice is not added again.
 
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::{RecordId, SurrealValue, Value};
 use uuid::Uuid;
 
 use super::added::{FILLED, LeavingRows};
 use super::additions::{
-    EDGE_FIELDS, ListedEdge, ListedNode, NODE_FIELDS, StateRow, state, write_entries, write_state,
+    EDGE_FIELDS, ListedEdge, ListedNode, ListedSupport, NODE_FIELDS, SUPPORT_FIELDS, StateRow, referring,
+    state, write_entries, write_state,
 };
 use crate::domain::error::DomainError;
 use crate::domain::taxii::addition::Addition;
@@ -51,7 +52,10 @@ impl Store {
         let page = self.changes(ws, from, FILLED).await?;
         let nodes: Vec<RecordId> = page.nodes.iter().map(|node| record("node", node.id)).collect();
         let edges: Vec<RecordId> = page.edges.iter().map(|edge| record("edge", edge.id)).collect();
-        let entries = entries_again(tx, &state, nodes, edges).await?;
+        let mut entries = entries_again(tx, &state, nodes, edges).await?;
+        if from == 0 {
+            entries.extend(supports_again(tx, &state).await?);
+        }
         state.again = page.last.and_then(|last| i64::try_from(last).ok());
         let is_done = state.again.is_none();
         if is_done {
@@ -86,33 +90,47 @@ async fn note(tx: &WriteTx, ws: Uuid, leaving: &LeavingRows) -> Result<(), Store
     write_state(tx, state).await
 }
 
-/// What of these can leave by now: nodes with their relationships, and relationships.
-async fn entries_again(
-    tx: &WriteTx,
-    state: &StateRow,
-    nodes: Vec<RecordId>,
-    edges: Vec<RecordId>,
-) -> Result<Vec<(i64, Addition)>, StoreError> {
-    let of = |ids: &[RecordId]| {
-        [
-            ("ids", ids.to_vec().into_value()),
-            ("ws", state.ws.into_value()),
-            (
-                "ranks",
-                state.again_ranks.clone().unwrap_or_default().into_value(),
-            ),
-            (
-                "feeds",
-                state.again_feeds.clone().unwrap_or_default().into_value(),
-            ),
-        ]
-    };
+/// The condition for rows that can leave by now, and what it asks for.
+fn asked_again(state: &StateRow) -> (String, [(&'static str, Value); 3]) {
     // A list that is empty contains any of none.
     let is_of_feeds = match state.again_feeds.as_deref() {
         None | Some([]) => "false",
         Some(_) => "(feeds ?? []) CONTAINSANY $feeds",
     };
     let is_asked = format!("ws = $ws AND (tlp_rank IN $ranks OR {is_of_feeds})");
+    let ranks = state.again_ranks.clone().unwrap_or_default();
+    let feeds = state.again_feeds.clone().unwrap_or_default();
+    let of = [
+        ("ws", state.ws.into_value()),
+        ("ranks", ranks.into_value()),
+        ("feeds", feeds.into_value()),
+    ];
+    (is_asked, of)
+}
+
+/// The supporting objects that can leave by now.
+async fn supports_again(tx: &WriteTx, state: &StateRow) -> Result<Vec<(i64, Addition)>, StoreError> {
+    let (is_asked, of) = asked_again(state);
+    let query = format!("SELECT {SUPPORT_FIELDS} FROM stix_support WHERE {is_asked}");
+    let found = tx.select::<ListedSupport>(&query, &of).await?;
+    Ok(found
+        .iter()
+        .map(ListedSupport::addition)
+        .collect::<Result<_, _>>()?)
+}
+
+/// What of these can leave by now: nodes with their relationships and what refers to them, and relationships.
+async fn entries_again(
+    tx: &WriteTx,
+    state: &StateRow,
+    nodes: Vec<RecordId>,
+    edges: Vec<RecordId>,
+) -> Result<Vec<(i64, Addition)>, StoreError> {
+    let (is_asked, asked) = asked_again(state);
+    let of = |ids: &[RecordId]| {
+        let ids = ("ids", ids.to_vec().into_value());
+        asked.iter().cloned().chain([ids]).collect::<Vec<_>>()
+    };
     let mut entries = Vec::new();
     let mut come: Vec<RecordId> = Vec::new();
     for ids in nodes.chunks(CHUNK) {
@@ -120,6 +138,16 @@ async fn entries_again(
         for node in tx.select::<ListedNode>(&query, &of(ids)).await? {
             entries.push(node.addition()?);
             come.push(node.id);
+        }
+    }
+    let mut referring_nodes: Vec<RecordId> = Vec::new();
+    for ids in come.chunks(CHUNK) {
+        referring_nodes.extend(tx.select::<RecordId>(&referring("$ids"), &of(ids)).await?);
+    }
+    let query = format!("SELECT {NODE_FIELDS} FROM $ids WHERE ws = $ws");
+    for ids in referring_nodes.chunks(CHUNK) {
+        for node in tx.select::<ListedNode>(&query, &of(ids)).await? {
+            entries.push(node.addition()?);
         }
     }
     let stated = format!("active = true AND !{REFERENCE}");

@@ -4,15 +4,19 @@
 //! - The entries of a write are written in its transaction. Their dates are consecutive microseconds, later than all before,
 //!   whatever the clock says: a client that goes on from a date misses nothing.
 //! - The dates of a write go from the least restricted marking to the strictest, so that no gap tells of hidden entries.
+//! - A relationship stands at the marking of its strictest end (`added_edges.rs`).
 //! - What changes for readers without being written itself has an entry, too: a relationship whose end comes or goes, a node
 //!   that is merged, an object of which a reference finds its target.
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use surrealdb::types::{Array, Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::added_dates::note_last_dates;
+use super::added_edges::raise_to_ends;
 use super::faces::StoredNodeFace;
 use crate::clock;
 use crate::domain::error::DomainError;
@@ -87,6 +91,31 @@ pub(super) struct ListedEdge {
 /// The fields of [`ListedNode`].
 pub(super) const NODE_FIELDS: &str = "id, rev, tlp_rank, source_type, properties, stix_evidence, status";
 
+/// A supporting object as it is stored.
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct ListedSupport {
+    id: RecordId,
+    stix_id: String,
+    tlp_rank: i64,
+    modified: DateTime<Utc>,
+}
+
+/// The fields of [`ListedSupport`].
+pub(super) const SUPPORT_FIELDS: &str = "id, stix_id, tlp_rank, modified";
+
+impl ListedSupport {
+    /// The entry with the rank of its marking.
+    pub(super) fn addition(&self) -> Result<(i64, Addition), DomainError> {
+        let addition = support(&self.id, &self.stix_id, self.modified.timestamp_micros())?;
+        Ok((self.tlp_rank, addition))
+    }
+}
+
+/// The query for the nodes that refer to others in a property.
+pub(super) fn referring(nodes: &str) -> String {
+    format!("SELECT VALUE in FROM {nodes}<-edge WHERE ws = $ws AND active = true AND {REFERENCE}")
+}
+
 /// The fields of [`ListedEdge`].
 pub(super) const EDGE_FIELDS: &str = "id, rev, tlp_rank";
 
@@ -99,8 +128,10 @@ pub(super) struct NewAdditions {
     /// Nodes that change for readers without being written.
     touched: HashSet<Uuid>,
     touched_edges: HashSet<Uuid>,
-    /// Nodes that come or go for some readers, and with them their relationships.
+    /// Nodes that come or go for some readers, and with them their relationships and what refers to them.
     reached: HashSet<Uuid>,
+    /// Supporting objects that change for readers.
+    touched_supports: Vec<RecordId>,
 }
 
 /// What a node is made from says which STIX object it is.
@@ -126,6 +157,8 @@ impl ListedNode {
             rev: self.rev,
             original: self.stix_evidence,
             stix_type: stix_type(&self.source_type, &self.properties),
+            own: None,
+            ends: None,
             is_withdrawn: false,
         };
         Ok((self.tlp_rank, addition))
@@ -145,6 +178,8 @@ pub(super) fn edge(id: Uuid, rev: i64) -> Addition {
         rev,
         original: None,
         stix_type: Some(RELATIONSHIP.to_owned()),
+        own: None,
+        ends: None,
         is_withdrawn: false,
     }
 }
@@ -157,6 +192,8 @@ pub(super) fn support(id: &RecordId, stix_id: &str, modified: i64) -> Result<Add
         rev: modified,
         original: None,
         stix_type: type_of_id(stix_id).map(str::to_owned),
+        own: None,
+        ends: None,
         is_withdrawn: false,
     })
 }
@@ -198,6 +235,8 @@ impl NewAdditions {
             rev: row.rev,
             original: row.stix_evidence,
             stix_type: stix_type(&row.source_type, &row.properties),
+            own: None,
+            ends: None,
             is_withdrawn: row.status != active && was_seen,
         };
         self.add(row.tlp_rank, addition);
@@ -207,6 +246,11 @@ impl NewAdditions {
     /// Adds a node again that changes for readers without being written.
     pub(super) fn touch(&mut self, node: Uuid) {
         self.touched.insert(node);
+    }
+
+    /// Adds supporting objects again.
+    pub(super) fn touch_supports(&mut self, supports: impl IntoIterator<Item = RecordId>) {
+        self.touched_supports.extend(supports);
     }
 
     /// Adds an edge again.
@@ -225,7 +269,11 @@ impl NewAdditions {
             self.touch(key(&row.source)?);
             return Ok(());
         }
-        self.add(row.tlp_rank, edge(key(&row.id)?, row.rev.unwrap_or(0)));
+        let addition = Addition {
+            ends: Some([key(&row.source)?, key(&row.target)?]),
+            ..edge(key(&row.id)?, row.rev.unwrap_or(0))
+        };
+        self.add(row.tlp_rank, addition);
         Ok(())
     }
 
@@ -274,6 +322,20 @@ impl NewAdditions {
 
     /// Reads what is added without being written.
     async fn find_touched(&mut self, tx: &WriteTx, ws: Uuid) -> Result<(), StoreError> {
+        let reached: Vec<RecordId> = self.reached.iter().map(|id| record("node", *id)).collect();
+        // What refers to a node that comes or goes names it, or does not.
+        for source in tx
+            .find::<RecordId>(ws, &referring("$ids"), reached.clone())
+            .await?
+        {
+            self.touch(key(&source)?);
+        }
+        let supports: Vec<RecordId> = std::mem::take(&mut self.touched_supports);
+        let query = format!("SELECT {SUPPORT_FIELDS} FROM $ids WHERE ws = $ws");
+        for row in tx.find::<ListedSupport>(ws, &query, supports).await? {
+            let (rank, addition) = row.addition()?;
+            self.add(rank, addition);
+        }
         let known = |kind, id: &Uuid| self.places.contains_key(&(kind, *id));
         let touched = self.touched.iter().filter(|id| !known(AddedKind::Node, id));
         let touched: Vec<RecordId> = touched.map(|id| record("node", *id)).collect();
@@ -284,7 +346,6 @@ impl NewAdditions {
         }
         let edges: Vec<RecordId> = self.touched_edges.iter().map(|id| record("edge", *id)).collect();
         self.add_stored_edges(tx, ws, ("$ids", edges)).await?;
-        let reached: Vec<RecordId> = self.reached.iter().map(|id| record("node", *id)).collect();
         self.add_stored_edges(tx, ws, ("$ids->edge", reached.clone()))
             .await?;
         self.add_stored_edges(tx, ws, ("$ids<-edge", reached)).await
@@ -341,6 +402,7 @@ pub(super) async fn write_entries(
     mut entries: Vec<(i64, Addition)>,
     revs: Vec<i64>,
 ) -> Result<(), StoreError> {
+    raise_to_ends(tx, state.ws, &mut entries).await?;
     entries.sort_by_key(|(rank, addition)| (*rank, addition.class()));
     let now = clock::now().timestamp_micros();
     let mut date = state.last.max(now.saturating_sub(1));
@@ -360,6 +422,8 @@ pub(super) async fn write_entries(
         }
     }
     state.last = date;
+    let dated = (first..).zip(entries.iter().map(|(_, addition)| addition));
+    note_last_dates(tx, state.ws, dated, &revs).await?;
     let dates = revs.into_iter().map(|rev| DatesRow {
         id: RecordId::new(
             "taxii_dates",

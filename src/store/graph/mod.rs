@@ -3,6 +3,8 @@
 
 pub(super) mod added;
 mod added_again;
+pub(in crate::store) mod added_dates;
+mod added_edges;
 mod additions;
 pub(super) mod change_log;
 pub(super) mod corrections;

@@ -197,6 +197,10 @@ impl<'a> GraphWrite<'a> {
             rows.into_iter().partition(|row| row.id.table.as_str() == "edge");
         let held = if held { ", held_by = $row.held_by" } else { "" };
         let rev = format!(", rev = {}", self.rev());
+        let supports = others
+            .iter()
+            .filter(|row| row.id.table.as_str() == "stix_support");
+        self.additions.touch_supports(supports.map(|row| row.id.clone()));
         for (rows, rev) in [(edges, rev.as_str()), (others, "")] {
             let query = format!(
                 "FOR $row IN $rows {{ UPDATE $row.id SET tlp_rank = $row.tlp_rank{held}{rev} RETURN NONE }}"

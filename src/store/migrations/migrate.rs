@@ -60,6 +60,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (35, include_str!("../../../schemas/0035_erased_texts.surql")),
     (36, include_str!("../../../schemas/0036_taxii.surql")),
     (37, include_str!("../../../schemas/0037_collections.surql")),
+    (38, include_str!("../../../schemas/0038_added_again.surql")),
 ];
 
 const FIRST: i64 = 1;

@@ -2,7 +2,7 @@
 
 use uuid::{Builder, Uuid, Version};
 
-use super::page::{AskedPage, ObjectPage, standing_objects};
+use super::page::{AskedPage, Begin, ObjectPage, standing_objects};
 use super::reader::Reader;
 use crate::actors::graph_store::GraphCore;
 use crate::domain::error::DomainError;
@@ -23,7 +23,7 @@ impl GraphCore {
         let workspace = reader.workspace;
         let (ws, highest) = (workspace.id, workspace.clearance().highest());
         let seal = self.list_seal(ws);
-        let after = asked.begin(&seal)?;
+        let Begin { after, skip } = asked.begin_of_named(&seal)?;
         let rows = self.rows_of_objects(ws, &asked.matches.ids, highest).await?;
         let mut entries = self.graph.store.additions_of(ws, &rows, highest).await?;
         if !asked.matches.versions.is_last_only() {
@@ -38,10 +38,21 @@ impl GraphCore {
         let given = reader.objects(&entries).await?;
         page.objects.extend(given.objects);
         page.held_back = given.held;
+        let next_date = after.saturating_add(1);
+        let of_next = page
+            .objects
+            .iter()
+            .take_while(|object| object.date == next_date)
+            .count();
+        page.objects.drain(..skip.min(of_next));
         if page.objects.len() > asked.limit {
             page.objects.truncate(asked.limit);
             page.read_to = page.objects.last().map(|last| last.date);
-            page.next = page.read_to.map(|date| seal.seal(&date.to_be_bytes()));
+            page.next = page.read_to.map(|date| {
+                let given = page.objects.iter().filter(|object| object.date == date).count();
+                let before = if date == next_date { skip } else { 0 };
+                Begin::behind(date, before + given).seal(&seal)
+            });
         }
         Ok(page)
     }

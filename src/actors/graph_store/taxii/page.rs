@@ -62,6 +62,30 @@ pub struct AskedPage {
     pub limit: usize,
 }
 
+/// Where a page of named objects begins: behind a date, and behind so many objects of the next one. An object and its older
+/// versions, or those of another one, may share a date.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Begin {
+    pub after: i64,
+    pub skip: usize,
+}
+
+impl Begin {
+    /// Behind so many objects of a date.
+    pub fn behind(date: i64, count: usize) -> Self {
+        Self {
+            after: date.saturating_sub(1),
+            skip: count,
+        }
+    }
+
+    pub fn seal(self, seal: &CursorSeal) -> String {
+        let skip = u32::try_from(self.skip).unwrap_or(u32::MAX);
+        let bytes = [&self.after.to_be_bytes()[..], &skip.to_be_bytes()[..]].concat();
+        seal.seal(&bytes)
+    }
+}
+
 /// A page of a collection.
 #[derive(Debug, Default)]
 pub struct ObjectPage {
@@ -278,6 +302,26 @@ impl GraphCore {
 }
 
 impl AskedPage {
+    /// Where a page of named objects begins.
+    pub(super) fn begin_of_named(&self, seal: &CursorSeal) -> Result<Begin, DomainError> {
+        let opened = self.next.as_deref().and_then(|text| seal.open(text));
+        let bytes = opened.and_then(|bytes| <[u8; 12]>::try_from(bytes).ok());
+        let Some([a, b, c, d, e, f, g, h, skip @ ..]) = bytes else {
+            let after = self.begin(seal)?;
+            return Ok(Begin { after, skip: 0 });
+        };
+        let after = i64::from_be_bytes([a, b, c, d, e, f, g, h]);
+        let skip = usize::try_from(u32::from_be_bytes(skip)).unwrap_or(usize::MAX);
+        // A date that is asked for beside it leaves out more.
+        match self.added_after {
+            Some(asked) if asked > after => Ok(Begin {
+                after: asked,
+                skip: 0,
+            }),
+            Some(_) | None => Ok(Begin { after, skip }),
+        }
+    }
+
     /// The date behind which the page begins.
     pub(super) fn begin(&self, seal: &CursorSeal) -> Result<i64, DomainError> {
         let rule = "must be the `next` of an earlier answer";

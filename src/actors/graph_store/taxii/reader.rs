@@ -134,6 +134,7 @@ impl<'a> Reader<'a> {
 
     /// What these entries give, in their order.
     pub(super) async fn objects(&mut self, entries: &[DatedAddition]) -> Result<Given, DomainError> {
+        let entries = &self.last_entries(entries).await?;
         let mut given = Given::default();
         let PageNodes {
             mut candidates,
@@ -144,7 +145,8 @@ impl<'a> Reader<'a> {
         candidates.extend(edges);
         candidates.extend(self.supports(entries, &mut given.held).await?);
         candidates.retain(|candidate| !self.is_standing(&candidate.object));
-        candidates.sort_by_key(|candidate| candidate.date);
+        // One order of what has the same date: a page may begin among them.
+        candidates.sort_by_cached_key(|candidate| (candidate.date, version_of(&candidate.object)));
         let mut parts = ExportParts {
             nodes: candidates
                 .iter()
@@ -189,6 +191,18 @@ impl<'a> Reader<'a> {
             }
         }
         Ok(given)
+    }
+
+    /// These entries without those of things that were entered again since then, and are given with their last entry.
+    async fn last_entries(&self, entries: &[DatedAddition]) -> Result<Vec<DatedAddition>, DomainError> {
+        let rows = entries.iter().map(|entry| entry.addition.id);
+        let again = self.core.graph.store.last_dates(self.workspace.id, rows).await?;
+        let is_last = |entry: &&DatedAddition| {
+            again
+                .get(&entry.addition.id)
+                .is_none_or(|last| last.rev != entry.addition.rev || last.date <= entry.date)
+        };
+        Ok(entries.iter().filter(is_last).cloned().collect())
     }
 
     /// Follows the references of the parts to what leaves, and drops the parts that don't leave without others; the ids of all
@@ -252,14 +266,17 @@ impl<'a> Reader<'a> {
             if support.modified.timestamp_micros() != entry.addition.rev || !is_asked {
                 continue;
             }
-            if stix_type == "marking-definition" {
+            // A definition says much of what carries it: it leaves where it was sent by itself, as any object does.
+            if support.tlp > self.limits.highest || self.is_blocked(&support.feeds) {
+                *held += 1;
+            } else if stix_type == "marking-definition" {
                 let known = self.gate.definitions(vec![support.stix_id]).await?;
                 objects.extend(
                     known
                         .into_iter()
                         .map(|raw| (entry.date, ExportObject::of_definition(raw))),
                 );
-            } else if support.is_held || self.is_blocked(&support.feeds) {
+            } else if support.is_held {
                 *held += 1;
             } else {
                 let object = ExportObject {

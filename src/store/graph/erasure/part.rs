@@ -105,6 +105,7 @@ async fn erase(
     ] {
         tx.write("DELETE $rows RETURN NONE", gone).await?;
     }
+    tx.write("DELETE $rows RETURN NONE", plan.last_dates).await?;
     for rewritten in [plan.changes.rewritten, plan.additions] {
         tx.write(
             "FOR $row IN $rows { UPDATE $row.id SET entries = $row.entries RETURN NONE }",

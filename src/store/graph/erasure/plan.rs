@@ -14,6 +14,7 @@ use super::ErasurePart;
 use crate::domain::error::DomainError;
 use crate::domain::tlp::Tlp;
 use crate::store::feeds::hand_ins::HandInObjects;
+use crate::store::graph::added_dates::place_of;
 use crate::store::graph::erased_changes::{ChangesWithout, ErasedIds, RewrittenRow};
 use crate::store::graph::faces::correction_of;
 use crate::store::identity::collections::CollectionNodes;
@@ -93,6 +94,8 @@ pub(super) struct Plan {
     pub(super) stix: StixWithout,
     pub(super) changes: ChangesWithout,
     pub(super) additions: Vec<RewrittenRow>,
+    /// When it was entered last into the list of additions.
+    pub(super) last_dates: Vec<RecordId>,
 }
 
 /// The nodes of a workspace with what they list.
@@ -145,6 +148,7 @@ impl Store {
         plan.changes = self.changes_without_erased(ws, &erased, highest).await?;
         let mut gone = plan.stix.rows()?;
         gone.extend(erased.nodes.iter().chain(&erased.edges).chain(&plan.evidence_ids));
+        plan.last_dates = gone.iter().map(|row| place_of(ws, *row)).collect();
         plan.additions = self.additions_without_erased(ws, &gone).await?;
         Ok(plan)
     }

@@ -78,6 +78,7 @@ pub(super) const TENANT_TABLES: &[TenantTable] = &[
     key("node_write"),
     key("taxii_added"),
     key("taxii_dates"),
+    key("taxii_again"),
     column("taxii_state"),
     column("hand_in"),
     column("collection"),

@@ -4,6 +4,7 @@ mod filters;
 mod front;
 mod hand_in;
 mod objects;
+mod rules;
 
 use reqwest::Method;
 use serde_json::Value;

@@ -6,7 +6,7 @@ use chrono::DateTime;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::{Candidate, Reader, revoke};
+use super::{Candidate, Reader, revoke, version_time};
 use crate::actors::graph_store::export_merges::MergedObjects;
 use crate::domain::error::DomainError;
 use crate::domain::graph::correction::CorrectedField;
@@ -53,13 +53,16 @@ impl Reader<'_> {
         let ids = merges.with_members(&ids);
         let stored = self.leaving_nodes(&named, &ids, held).await?;
         let chosen = self.choose(named, &stored).await?;
+        let firsts = self.first_versions(&chosen.newest, &stored).await?;
         let mut candidates = self.older_versions(chosen.older, &stored).await?;
         let dates: HashMap<Uuid, i64> = chosen
             .newest
             .iter()
             .map(|(node, entry)| (*node, entry.date))
             .collect();
-        let newest = self.newest_versions(&dates, &ids, stored, held).await?;
+        let newest = self
+            .newest_versions(&dates, (&ids, &firsts), stored, held)
+            .await?;
         candidates.extend(newest.candidates);
         Ok(PageNodes { candidates, ..newest })
     }
@@ -129,7 +132,7 @@ impl Reader<'_> {
     async fn newest_versions(
         &mut self,
         dates: &HashMap<Uuid, i64>,
-        ids: &[Uuid],
+        (ids, firsts): (&[Uuid], &HashSet<Uuid>),
         mut stored: HashMap<Uuid, StoredNode>,
         held: &mut u64,
     ) -> Result<PageNodes, DomainError> {
@@ -162,7 +165,13 @@ impl Reader<'_> {
             if standing.contains_key(&id) || !self.tells_status(stored, &mut object) {
                 continue;
             }
-            if self.admits_node(stored, &object) {
+            let place = VersionPlace {
+                is_first: firsts.contains(&id),
+                is_last: true,
+                // What has no versions is told by its date.
+                at: version_time(&object).or_else(|| DateTime::from_timestamp_micros(*date)),
+            };
+            if self.asked.versions.admits(place) && self.admits_node(stored, &object) {
                 candidates.push(Candidate { date: *date, object });
                 given.push(id);
             }
@@ -172,6 +181,28 @@ impl Reader<'_> {
             merged,
             ids: given,
         })
+    }
+
+    /// Those of these nodes whose newest version is the first one, too, if that matters.
+    async fn first_versions(
+        &self,
+        newest: &HashMap<Uuid, &DatedAddition>,
+        stored: &HashMap<Uuid, StoredNode>,
+    ) -> Result<HashSet<Uuid>, DomainError> {
+        let mut firsts = HashSet::new();
+        if !self.asked.versions.first {
+            return Ok(firsts);
+        }
+        let (store, ws) = (&self.core.graph.store, self.workspace.id);
+        for node in newest.keys().filter_map(|id| stored.get(id)) {
+            let evidence = &node.node.linked_evidence_ids;
+            let versions = store.object_versions(ws, evidence, self.limits.highest).await?;
+            let first = versions.first().map(|first| first.original);
+            if first.is_none() || first == node.stix_evidence || node.stix_evidence.is_none() {
+                firsts.insert(node.node.id);
+            }
+        }
+        Ok(firsts)
     }
 
     /// Has the object of a rejected node say so, unless its source does; false where it can't, for those who may not see what
@@ -239,7 +270,8 @@ impl Reader<'_> {
                 .filter(|original| Some(*original) != node.stix_evidence),
         };
         let asked = &self.asked.versions;
-        if asked.is_last_only() || original.is_none() {
+        // The newest version is judged once its object is made (`newest_versions`): it may have been changed here.
+        if is_current || asked.is_last_only() || original.is_none() {
             return Ok(original.filter(|_| is_current));
         }
         let evidence = &node.node.linked_evidence_ids;
@@ -250,7 +282,7 @@ impl Reader<'_> {
         let this = versions.iter().find(|version| Some(version.original) == original);
         let place = VersionPlace {
             is_first: versions.first().map(|first| first.original) == original,
-            is_last: is_current,
+            is_last: false,
             // What has no versions is told by its date.
             at: this
                 .and_then(|version| version.modified)
@@ -275,17 +307,25 @@ impl Reader<'_> {
         let mut found: HashMap<Uuid, Map<String, Value>> = found.into_iter().collect();
         let mut objects = Vec::new();
         for (entry, original) in older {
-            let Some(node) = stored.get(&entry.addition.id) else {
+            let Some(stored) = stored.get(&entry.addition.id) else {
                 continue;
             };
+            let node = &stored.node;
+            let is_valid = node.status == NodeStatus::Active || self.limits.include_rejected;
+            // Evidence that was rejected by hand is none of its node's any more.
+            if !is_valid || !node.linked_evidence_ids.contains(&original) {
+                continue;
+            }
             if let Some(raw) = found.remove(&original) {
                 let object = ExportObject {
                     raw,
-                    tlp: node.node.tlp,
+                    tlp: node.tlp,
                     confidence: None,
                     changed_at: None,
                 };
-                objects.push((entry.date, object));
+                if self.admits_node(stored, &object) {
+                    objects.push((entry.date, object));
+                }
             }
         }
         let sorted = self.gate.sort(objects).await?;
