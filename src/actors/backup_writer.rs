@@ -21,6 +21,7 @@ use crate::capacity::bulk_runtime_or;
 use crate::clock;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
+use crate::domain::permission::{Permission, Role};
 use crate::store::{BackUp, BackUpError, Snapshot, Store};
 
 /// Bytes of a piece of the archive on its way, and pieces that may wait.
@@ -96,6 +97,14 @@ impl Work for BeginBackUp {
         let running = running.map_err(|_| DomainError::Busy {
             actor: "another back-up",
         })?;
+        // Whoever asks may have lost the role since the request began.
+        if let Some(user) = self.entry.as_ref().and_then(|entry| entry.user_id) {
+            let asks = core.store.user(user).await?;
+            if !asks.is_some_and(|user| user.role == Role::Admin && !user.disabled) {
+                let refused = format!("permission {} required", Permission::Admin);
+                return Err(DomainError::Forbidden(refused));
+            }
+        }
         let failed = |error| DomainError::internal("the back-up could not begin", error);
         let work = BackUp {
             service: core.service,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::IdentityCore;
@@ -40,11 +41,16 @@ pub(super) struct BasicSignIns {
     tokens: parking_lot::Mutex<HashMap<[u8; 32], (SecretString, Instant)>>,
     /// One sign-in at a time for each credential.
     turns: KeyedLocks,
+    /// Requests that wait for such a turn, a part of those that the actor works on: one credential, asked with by many, must
+    /// not hold up everybody else.
+    waiting: Semaphore,
 }
 
 impl BasicSignIns {
-    pub(super) fn new() -> Result<Self, DomainError> {
+    /// `most` requests may wait at a time.
+    pub(super) fn new(most: usize) -> Result<Self, DomainError> {
         Ok(Self {
+            waiting: Semaphore::new(most.max(1)),
             key: random_bytes()?,
             tokens: parking_lot::Mutex::default(),
             turns: KeyedLocks::default(),
@@ -96,6 +102,8 @@ impl IdentityCore {
         }
         let (id, _) = digest.split_at(16);
         let id = Uuid::from_slice(id).unwrap_or_default();
+        let place = self.basic.waiting.try_acquire();
+        let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
         let _turn = self.basic.turns.take(id).await;
         if let Some(user) = self.signed_in(&digest).await? {
             return Ok(user);

@@ -45,7 +45,9 @@ pub async fn bootstrap(
         }
     };
     let now = clock::now();
-    let workspace = new_workspace("Operator".into(), Tier::Enterprise, true);
+    let mut workspace = new_workspace("Operator".into(), Tier::Enterprise, true);
+    // Of the installation, so that processes which start at the same moment make one workspace.
+    workspace.id = store.ids_of(Uuid::nil()).node("the operator's workspace");
     let admin = new_user(
         workspace.id,
         "THREAT_MEMORY_ADMIN_EMAIL",
@@ -64,9 +66,16 @@ pub async fn bootstrap(
         now,
     )
     .on(workspace.id);
-    store
+    let created = store
         .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
-        .await?;
+        .await;
+    if let Err(error) = created {
+        return match store.workspace_ids().await?.is_empty() {
+            true => Err(error),
+            // Another process was faster.
+            false => Ok(None),
+        };
+    }
     Ok(Some(FirstAdmin {
         email: admin.email,
         generated_password,

@@ -84,7 +84,7 @@ impl IdentityCore {
             limiter,
             sign_ins: Semaphore::new((gate / 2).max(1)),
             oauth,
-            basic: basic::BasicSignIns::new()?,
+            basic: basic::BasicSignIns::new(gate / 4)?,
         })
     }
 

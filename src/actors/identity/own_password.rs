@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::{IdentityCore, run_hashing};
 use crate::actors::audit_writer::Append;
-use crate::actors::rate_limiter::EndLogin;
+use crate::actors::rate_limiter::{EndLogin, Network};
 use crate::actors::worker::{Access, Tenant, Work};
 use crate::auth::password;
 use crate::clock;
@@ -40,8 +40,8 @@ impl Work for ChangeOwnPassword {
 }
 
 impl IdentityCore {
-    /// The guesses at the present password are counted per user, as at a sign-in: five failures lock it for a while. All
-    /// tokens issued before end, that of the request too.
+    /// The guesses at the present password are counted per user and network, as at a sign-in: five failures lock it for a while,
+    /// and who has stolen a token can't keep its owner from ending it. All tokens issued before end, that of the request too.
     async fn change_own_password(&self, change: ChangeOwnPassword) -> Result<(), DomainError> {
         let ChangeOwnPassword { by, current, new } = change;
         let Credential::User { id, email, .. } = &by.credential else {
@@ -55,7 +55,8 @@ impl IdentityCore {
             ));
         }
         let user = self.store.user(*id).await?.ok_or(DomainError::NotFound("user"))?;
-        let place = match self.place(format!("own password {id}")).await? {
+        let key = format!("own password {id} {}", Network::of(by.ip));
+        let place = match self.place(key).await? {
             Ok(place) => place,
             Err(locked) => {
                 return Err(DomainError::RateLimited {
@@ -66,11 +67,16 @@ impl IdentityCore {
         let present = user.password_hash.clone();
         let known = present.clone();
         let fits = run_hashing(move || Ok(password::verify(&current, known.as_deref()))).await?;
-        self.limiter.call(EndLogin { place, failed: !fits }).await?;
+        let rate = self.limiter.call(EndLogin { place, failed: !fits }).await?;
         let (action, now) = ("auth.password_change", clock::now());
         let entry = |outcome| AuditEntry::by(&by, action, "user", outcome, now).on(*id);
         let Some(present) = present.filter(|_| fits) else {
             self.audit.call(Append(entry(Outcome::Failure))).await?;
+            if !rate.allowed {
+                return Err(DomainError::RateLimited {
+                    retry_after: rate.reset,
+                });
+            }
             let rule = "is not the password of this account";
             return Err(DomainError::invalid("current_password", rule));
         };

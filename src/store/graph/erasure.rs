@@ -20,9 +20,11 @@ pub use self::texts::ErasedSubjects;
 use crate::domain::audit::AuditEntry;
 use crate::domain::erasure::{Erasure, ErasureKind, ErasureStatus, digest_of};
 use crate::domain::error::DomainError;
+use crate::domain::permission::Permission;
 use crate::domain::tlp::Tlp;
 use crate::store::connection::error::StoreError;
 use crate::store::connection::retry::with_retry;
+use crate::store::connection::tx::WriteTx;
 use crate::store::rows::{corrupt, key, parse, record, tlp, up_to_limit};
 use crate::store::{Store, failed};
 
@@ -159,8 +161,17 @@ impl ErasureRow {
     }
 }
 
+/// The enabled administrators of a workspace.
+async fn administrators(tx: &WriteTx, ws: Uuid) -> Result<Vec<RecordId>, StoreError> {
+    let query = "SELECT VALUE id FROM user WHERE ws = $ws AND role = 'admin' AND disabled = false";
+    tx.select(query, &[("ws", ws.into_value())]).await
+}
+
 impl Store {
     /// Writes a request with its audit entry.
+    ///
+    /// # Errors
+    /// `Forbidden` when the caller is no administrator any more, `Conflict` when no enabled administrator would be left.
     pub async fn begin_erasure(
         &self,
         ws: Uuid,
@@ -187,12 +198,31 @@ impl Store {
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome: Result<(), StoreError> = async {
+                // Whoever asked may have lost the role while the request was on its way.
+                let by = audit.user_id.map(|user| record("user", user));
+                let is_administrator = administrators(&tx, ws)
+                    .await?
+                    .into_iter()
+                    .any(|user| Some(user) == by);
+                if !is_administrator {
+                    let refused = format!("permission {} required", Permission::Admin);
+                    return Err(DomainError::Forbidden(refused).into());
+                }
                 tx.write("INSERT INTO erasure $rows RETURN NONE", vec![row.clone()])
                     .await?;
                 tx.write("INSERT INTO erasure_part $rows RETURN NONE", parts.clone())
                     .await?;
                 if let Some((query, rows)) = closed.clone() {
                     tx.write(query, rows).await?;
+                }
+                if new.what == ErasureKind::User {
+                    // Of two administrators who erase each other, one write fails: both change this row.
+                    let touch = "UPDATE $rows SET admin_changes = (admin_changes ?? 0) + 1 RETURN NONE";
+                    tx.write(touch, vec![record("workspace", ws)]).await?;
+                    if administrators(&tx, ws).await?.is_empty() {
+                        let rule = "a workspace must keep an administrator who is not disabled";
+                        return Err(DomainError::Conflict(rule.into()).into());
+                    }
                 }
                 tx.audit([audit]).await
             }

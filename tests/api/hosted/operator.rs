@@ -69,6 +69,28 @@ fn of_two_administrators_who_remove_each_other_one_stays() {
 }
 
 #[test]
+fn of_two_administrators_who_erase_each_other_one_stays() {
+    run(async {
+        let app = TestApp::shared().await;
+        let second = app.user("admin").await;
+        let ids = [id_of(&app.admin).await, id_of(&second).await];
+        let clients = [&app.admin, &second];
+        let erase = |who: usize| {
+            let body = json!({"user_id": ids[1 - who]});
+            async move { clients[who].post("/api/admin/erasures", &body).await.status() }
+        };
+        let (one, other) = tokio::join!(erase(0), erase(1));
+        let accepted = [one, other].iter().filter(|status| **status == 202).count();
+        assert_eq!(accepted, 1, "{one} {other}");
+        let [one, other] = clients.map(|client| client.get("/api/admin/users"));
+        let mut rights = [one.await.status(), other.await.status()];
+        rights.sort_unstable();
+        assert_eq!(rights, [200, 401]);
+        app.stop().await;
+    });
+}
+
+#[test]
 fn the_tier_is_the_operators_and_both_logs_tell_of_it() {
     run(async {
         let app = TestApp::spawn().await;
