@@ -1,6 +1,7 @@
 //! The file with the copy of the graph, which is read while the database is still being opened.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -55,9 +56,16 @@ impl GraphCopy {
     }
 
     /// Removes the file, so that the database is read instead.
-    pub(super) fn discard(&self) {
-        if let Err(error) = fs::remove_file(&self.path) {
-            tracing::warn!(%error, "the copy of the graph can't be removed");
+    ///
+    /// # Errors
+    /// When it is still there.
+    pub(super) fn discard(&self) -> io::Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                tracing::warn!(%error, "the copy of the graph can't be removed");
+                Err(error)
+            }
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::domain::memory::change::{ChangeKind, MemoryChange};
 use crate::domain::memory::digest;
 use crate::domain::memory::note::{NewNote, Note};
 use crate::search::IndexDoc;
-use crate::store::{NoteVersion, NotesWrite, WriteSource};
+use crate::store::{NoteVersion, NotesWrite, StoredRelation, WriteSource};
 
 /// What a user says of a note from now on; what is absent stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -210,6 +210,9 @@ impl NoteCore {
                 Some(memory.ids.relation(*source, &relation.relationship, *target))
             });
             let stated: Vec<Uuid> = relations.collect();
+            write
+                .restated
+                .extend(restated_here(memory, old, &prepared, &stated));
             self.release(memory, write, old, (mentions, &stated)).await?;
             let waiting = self.notes.store.is_waiting(ws, old.id).await?;
             if !waiting && memory.enrichment.depth() < (memory.tuning)().most_waiting {
@@ -273,4 +276,21 @@ fn changes_between(old: &Note, new: &Note) -> Option<(Map<String, Value>, Map<St
 
 pub(super) fn entry(ws: Uuid, from: IpAddr, action: &'static str, note: Uuid) -> AuditEntry {
     AuditEntry::anonymous(ws, from, action, "note", Outcome::Success, clock::now()).on(note)
+}
+
+/// The relationships that a note stated before its correction and states after it, each as the new text says it.
+fn restated_here(memory: &Memory, old: &Note, new: &PreparedNote, stated: &[Uuid]) -> Vec<StoredRelation> {
+    let (graph, mentions) = (memory.graph(), &new.note.mentions);
+    let of_text = new.mentions.relations.iter().filter_map(|relation| {
+        let (source, target) = (mentions.get(relation.source)?, mentions.get(relation.target)?);
+        let id = memory.ids.relation(*source, &relation.relationship, *target);
+        let known = graph
+            .own_relation(id)
+            .filter(|known| known.note == Some(old.id))?;
+        Some(StoredRelation {
+            proof: Some(relation.proof.clone()),
+            ..known
+        })
+    });
+    of_text.filter(|relation| stated.contains(&relation.id)).collect()
 }

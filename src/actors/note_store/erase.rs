@@ -37,7 +37,9 @@ impl NoteCore {
         {
             // No write may come between the graph and its copy.
             let turn = self.notes.turn(ws, &state).await?;
-            memory.shorten_copy(turn.after());
+            let rewritten = memory.shorten_copy(turn.after());
+            let what = "the copy of the graph can't be rewritten without what is erased";
+            rewritten.map_err(|error| DomainError::internal(what, error))?;
         }
         self.notes.store.purge().await?;
         self.notes.store.finish_erasures(ws, &unfinished).await

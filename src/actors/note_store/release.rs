@@ -1,6 +1,6 @@
 //! What goes with a note that is removed or says something else: the relationships and entities that it alone stated.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -19,6 +19,9 @@ use crate::store::{NotesWrite, StoredRelation};
 /// Most other notes that are read for a statement, and how many at a time.
 const MAX_READ: usize = 200;
 const READ: usize = 20;
+
+/// What a note states: source, relationship and target, with the sentence.
+type Statements = HashMap<(Uuid, String, Uuid), String>;
 
 impl MemoryGraph {
     /// The other notes that mention both ends of a relationship, the newest first.
@@ -60,6 +63,8 @@ impl NoteCore {
         (mentions, relations): (&[Uuid], &[Uuid]),
     ) -> Result<(), DomainError> {
         let stated = self.stated_by(memory, note, relations);
+        // Each note is read once, however many relationships it may state.
+        let mut read = HashMap::new();
         for relation in stated {
             if relation.properties.is_some() {
                 // Somebody has stated it directly, too.
@@ -71,7 +76,7 @@ impl NoteCore {
                 continue;
             }
             let others = memory.graph().notes_with_both(&relation, note.id);
-            match self.restated(memory, &relation, &others).await? {
+            match self.restated(memory, &relation, (&others, &mut read)).await? {
                 Some(restated) => write.restated.push(restated),
                 None => {
                     self.read_again(memory, write, &others).await?;
@@ -116,37 +121,52 @@ impl NoteCore {
         &self,
         memory: &Memory,
         relation: &StoredRelation,
-        others: &[Uuid],
+        (others, read): (&[Uuid], &mut HashMap<Uuid, Statements>),
     ) -> Result<Option<StoredRelation>, DomainError> {
+        let wanted = (relation.source, relation.relationship.clone(), relation.target);
         for part in others.chunks(READ) {
-            let notes = self.notes.store.notes_by_id(memory.workspace, part).await?;
-            let (graph, ids) = (Arc::clone(&memory.graph), memory.ids);
-            let wanted = relation.clone();
-            let found = blocking(move || {
-                let names = NoteNames::of(&graph);
-                let states = |note: &Note| {
-                    let found = mentions_with(&note.content, &names.in_text(&note.content));
-                    let id = |at: usize| found.entities.get(at).map(|entity| ids.entity(&entity.key));
-                    let mut relations = found.relations.iter();
-                    relations.find_map(|stated| {
-                        let same = stated.relationship == wanted.relationship
-                            && id(stated.source) == Some(wanted.source)
-                            && id(stated.target) == Some(wanted.target);
-                        same.then(|| StoredRelation {
-                            note: Some(note.id),
-                            proof: Some(stated.proof.clone()),
-                            confidence: wanted.confidence,
-                            ..wanted.clone()
-                        })
-                    })
-                };
-                Ok(notes.iter().find_map(states))
-            });
-            if let Some(found) = found.await? {
-                return Ok(Some(found));
+            let unread: Vec<Uuid> = part.iter().copied().filter(|id| !read.contains_key(id)).collect();
+            if !unread.is_empty() {
+                read.extend(self.statements_of(memory, &unread).await?);
+            }
+            let stated = part
+                .iter()
+                .find_map(|note| Some((*note, read.get(note)?.get(&wanted)?)));
+            if let Some((note, proof)) = stated {
+                return Ok(Some(StoredRelation {
+                    note: Some(note),
+                    proof: Some(proof.clone()),
+                    ..relation.clone()
+                }));
             }
         }
         Ok(None)
+    }
+
+    /// The relationships that the rules find in notes.
+    async fn statements_of(
+        &self,
+        memory: &Memory,
+        notes: &[Uuid],
+    ) -> Result<Vec<(Uuid, Statements)>, DomainError> {
+        let notes = self.notes.store.notes_by_id(memory.workspace, notes).await?;
+        let (graph, ids) = (Arc::clone(&memory.graph), memory.ids);
+        blocking(move || {
+            let names = NoteNames::of(&graph);
+            let statements = |note: &Note| {
+                let found = mentions_with(&note.content, &names.in_text(&note.content));
+                let id = |at: usize| found.entities.get(at).map(|entity| ids.entity(&entity.key));
+                let stated = found.relations.iter().rev().filter_map(|stated| {
+                    let ends = (id(stated.source)?, id(stated.target)?);
+                    let key = (ends.0, stated.relationship.clone(), ends.1);
+                    // The first sentence that states it stays.
+                    Some((key, stated.proof.clone()))
+                });
+                (note.id, stated.collect())
+            };
+            Ok(notes.iter().map(statements).collect())
+        })
+        .await
     }
 
     /// Lets a language model read notes again, of which one may have stated what only it can find.

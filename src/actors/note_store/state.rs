@@ -1,5 +1,6 @@
 //! In-process state of the memory beside the database: its graph, and the requests that wait to be written.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -133,7 +134,7 @@ impl Memory {
         // A later record of the copy may hide that an earlier one is missing.
         *self.journal.lock() = None;
         if let Some(copy) = &self.copy {
-            copy.discard();
+            copy.discard().ok();
         }
         self.losses.store(u64::MAX, Ordering::Release);
     }
@@ -167,7 +168,8 @@ impl Memory {
             self.graph_mut().apply(changes);
             self.recent().add(rev, wordings);
             if copied {
-                self.shorten_copy(rev);
+                // One that stays is read again at the next start, with all that follows.
+                self.shorten_copy(rev).ok();
             }
         }
         self.created.fetch_add(created, Ordering::Relaxed);
@@ -191,14 +193,22 @@ impl Memory {
         }
     }
 
-    /// Writes the copy anew from the graph, which shows everything up to this revision: nothing else is left in it.
-    pub(super) fn shorten_copy(&self, rev: u64) {
+    /// Writes the copy anew from the graph, which shows everything up to this revision: nothing else is left in it. A copy that
+    /// can't be written is removed.
+    ///
+    /// # Errors
+    /// When there is one still, which may hold what the graph no longer has.
+    pub(super) fn shorten_copy(&self, rev: u64) -> io::Result<()> {
         let (mut journal, graph) = (self.journal.lock(), self.graph());
-        let shortened = journal.as_mut().map(|journal| journal.shorten(&graph, rev));
-        if let Some(Err(error)) = shortened {
-            tracing::warn!(%error, "the copy of the graph is no longer written");
-            *journal = None;
+        match journal.as_mut().map(|journal| journal.shorten(&graph, rev)) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the copy of the graph is no longer written");
+                *journal = None;
+            }
+            None => {}
         }
+        self.copy.as_ref().map_or(Ok(()), GraphCopy::discard)
     }
 
     pub(super) fn graph(&self) -> RwLockReadGuard<'_, MemoryGraph> {

@@ -58,6 +58,32 @@ pub(super) async fn graph(client: &Client) -> Value {
 }
 
 #[test]
+fn what_a_correction_took_out_is_cited_no_more() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let client = &app.client;
+        let id = keep(
+            client,
+            "APT28 uses Mimikatz against the Berlin office of Jane Roe.",
+        )
+        .await;
+        let corrected = "APT28 uses Mimikatz against a target in Paris.";
+        let path = format!("/api/notes/{id}");
+        client
+            .patch(&path, &json!({"content": corrected}))
+            .await
+            .expect(200)
+            .await;
+        let asked = json!({"query": "What does APT28 use?", "explain": true});
+        let found = client.post("/api/recall", &asked).await.expect(200).await;
+        assert_eq!(found["results"][0]["why"]["passages"][0]["text"], corrected);
+        assert!(!found.to_string().contains("Jane Roe"), "{found}");
+        assert_eq!(relationships(client).await, ["actor:apt28 uses tool:mimikatz"]);
+        app.stop().await;
+    });
+}
+
+#[test]
 fn a_corrected_note_says_something_else_and_its_old_text_can_be_read() {
     run(async {
         let app = LocalApp::spawn().await;

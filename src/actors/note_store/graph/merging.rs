@@ -209,10 +209,11 @@ impl MemoryGraph {
         };
         let name = own.draft.name.clone();
         let mut aliases = own.draft.aliases.clone();
+        let mut known: HashSet<String> = aliases.iter().chain([&name]).cloned().collect();
         for draft in members.iter().filter_map(|slot| self.merges.stored.get(slot)) {
             let draft = &draft.draft;
             for alias in [&draft.name, &draft.key.value].into_iter().chain(&draft.aliases) {
-                if *alias != name && !aliases.contains(alias) {
+                if known.insert(alias.clone()) {
                     aliases.push(alias.clone());
                 }
             }

@@ -101,7 +101,12 @@ impl MemoryGraph {
     /// Whether another relationship that is shown has these ends and the same label.
     fn is_said_already(&self, slot: Slot, [source, target]: [Uuid; 2]) -> bool {
         let own = self.relations.get(slot.at());
-        let listed = self.entity(&source).map_or(&[][..], |entity| &entity.relations);
+        // It would be listed at both ends.
+        let lists = [source, target].map(|end| self.entity(&end).map_or(&[][..], |entity| &entity.relations));
+        let listed = lists
+            .into_iter()
+            .min_by_key(|list| list.len())
+            .unwrap_or_default();
         let mut others = listed.iter().filter(|other| **other != slot);
         others.any(|other| {
             self.relations
@@ -127,6 +132,16 @@ impl MemoryGraph {
     /// A relationship, with the entities that stand for its ends.
     pub(in crate::actors::note_store) fn relation(&self, id: Uuid) -> Option<&StoredRelation> {
         self.relations.get(self.relation_slot(id)?.at())
+    }
+
+    /// A relation between the entities that it was stated of, whatever they are merged into.
+    pub(in crate::actors::note_store) fn own_relation(&self, id: Uuid) -> Option<StoredRelation> {
+        let (source, target) = self.own_ends(self.relation_slot(id)?)?;
+        Some(StoredRelation {
+            source,
+            target,
+            ..self.relation(id)?.clone()
+        })
     }
 
     pub(super) fn relation_slot(&self, id: Uuid) -> Option<Slot> {

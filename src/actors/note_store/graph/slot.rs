@@ -82,8 +82,10 @@ impl Slots {
             Self::One(only) if *only == slot => *self = Self::None,
             Self::None | Self::One(_) => {}
             Self::Several(slots) => {
-                // Most often it is one of the newest.
-                if let Some(place) = slots.iter().rposition(|known| *known == slot) {
+                // Relationships are listed by age, notes mostly; else it is most often one of the newest.
+                let by_age = slots.binary_search(&slot).ok();
+                let place = by_age.or_else(|| slots.iter().rposition(|known| *known == slot));
+                if let Some(place) = place {
                     slots.remove(place);
                 }
             }

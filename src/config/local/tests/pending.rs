@@ -199,6 +199,18 @@ fn a_change_that_can_not_be_written_is_not_made() {
 }
 
 #[test]
+fn two_listeners_that_wait_for_one_address_never_keep_the_service_down() {
+    for (host, admin) in [("127.0.0.1", "127.0.0.1:9000"), ("localhost", "0.0.0.0:9000")] {
+        let place = DataDir::new();
+        let (_, mut editor) = place.start(&[]).unwrap();
+        let change = json!({"web.api_key": "k", "web.host": host, "web.port": 9000, "web.admin_bind": admin});
+        editor.change(&change).unwrap();
+        let (settings, _) = place.start(&[]).unwrap();
+        assert_ne!(settings.web.port, settings.web.admin_bind.port(), "{change}");
+    }
+}
+
+#[test]
 fn what_this_machine_can_not_use_never_keeps_the_service_down() {
     let place = DataDir::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -207,7 +219,7 @@ fn what_this_machine_can_not_use_never_keeps_the_service_down() {
     editor
         .change(&json!({
             "storage.data_dir": "/proc/nothing/here", "web.api_key": "k", "web.host": "203.0.113.9",
-            "web.admin_bind": taken.to_string(), "llm.model": "m",
+            "web.admin_bind": taken.to_string(), "llm.model": "m", "warninglists.dir": "/proc/nothing/lists",
         }))
         .unwrap();
     let (settings, _) = place.start(&[]).unwrap();
@@ -218,6 +230,7 @@ fn what_this_machine_can_not_use_never_keeps_the_service_down() {
         ("127.0.0.1", "m")
     );
     assert_ne!(settings.web.admin_bind, taken);
+    assert_eq!(settings.warninglists.dir, std::path::PathBuf::new());
     assert_eq!(settings.web.api_key.expose_secret(), "k", "what can be used is");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(data).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o700);
