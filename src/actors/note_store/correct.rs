@@ -212,7 +212,7 @@ impl NoteCore {
             let stated: Vec<Uuid> = relations.collect();
             write
                 .restated
-                .extend(restated_here(memory, old, &prepared, &stated));
+                .extend(restatements(memory, old, &prepared, &stated));
             self.release(memory, write, old, (mentions, &stated)).await?;
             let waiting = self.notes.store.is_waiting(ws, old.id).await?;
             if !waiting && memory.enrichment.depth() < (memory.tuning)().most_waiting {
@@ -279,7 +279,7 @@ pub(super) fn entry(ws: Uuid, from: IpAddr, action: &'static str, note: Uuid) ->
 }
 
 /// The relationships that a note stated before its correction and states after it, each as the new text says it.
-fn restated_here(memory: &Memory, old: &Note, new: &PreparedNote, stated: &[Uuid]) -> Vec<StoredRelation> {
+fn restatements(memory: &Memory, old: &Note, new: &PreparedNote, stated: &[Uuid]) -> Vec<StoredRelation> {
     let (graph, mentions) = (memory.graph(), &new.note.mentions);
     let of_text = new.mentions.relations.iter().filter_map(|relation| {
         let (source, target) = (mentions.get(relation.source)?, mentions.get(relation.target)?);

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use surrealdb::types::{Array, Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::added_edges::raise_to_ends;
 use super::additions::{
     EDGE_FIELDS, ListedEdge, ListedNode, ListedSupport, NODE_FIELDS, SUPPORT_FIELDS, StateRow, state,
     write_entries,
@@ -320,7 +321,8 @@ impl Store {
         let mut page = self.changes(ws, from, FILLED).await?;
         let last = u64::try_from(state.until).unwrap_or(0);
         page.nodes.retain(|change| change.rev <= last);
-        let entries = older_entries(tx, ws, &page, state.filled == 0).await?;
+        let mut entries = older_entries(tx, ws, &page, state.filled == 0).await?;
+        raise_to_ends(tx, ws, &mut entries, HashMap::new()).await?;
         state.filled = page
             .last
             .map_or(state.until, |last| i64::try_from(last).unwrap_or(i64::MAX));

@@ -4,12 +4,15 @@
 //! Nobody is told of such a change: what may leave is compared with what could when a client asked last, so it does not matter
 //! where it was changed, and what no client could notice is not added again.
 
+use std::collections::HashMap;
+
 use surrealdb::types::{RecordId, SurrealValue, Value};
 use uuid::Uuid;
 
 use super::added::{FILLED, LeavingRows};
+use super::added_edges::raise_to_ends;
 use super::additions::{
-    EDGE_FIELDS, ListedEdge, ListedNode, ListedSupport, NODE_FIELDS, SUPPORT_FIELDS, StateRow, referring,
+    EDGE_FIELDS, ListedEdge, ListedNode, ListedSupport, NODE_FIELDS, SUPPORT_FIELDS, StateRow, referrers_of,
     state, write_entries, write_state,
 };
 use crate::domain::error::DomainError;
@@ -56,6 +59,7 @@ impl Store {
         if from == 0 {
             entries.extend(supports_again(tx, &state).await?);
         }
+        raise_to_ends(tx, ws, &mut entries, HashMap::new()).await?;
         state.again = page.last.and_then(|last| i64::try_from(last).ok());
         let is_done = state.again.is_none();
         if is_done {
@@ -91,7 +95,7 @@ async fn note(tx: &WriteTx, ws: Uuid, leaving: &LeavingRows) -> Result<(), Store
 }
 
 /// The condition for rows that can leave by now, and what it asks for.
-fn asked_again(state: &StateRow) -> (String, [(&'static str, Value); 3]) {
+fn condition_of(state: &StateRow) -> (String, [(&'static str, Value); 3]) {
     // A list that is empty contains any of none.
     let is_of_feeds = match state.again_feeds.as_deref() {
         None | Some([]) => "false",
@@ -110,7 +114,7 @@ fn asked_again(state: &StateRow) -> (String, [(&'static str, Value); 3]) {
 
 /// The supporting objects that can leave by now.
 async fn supports_again(tx: &WriteTx, state: &StateRow) -> Result<Vec<(i64, Addition)>, StoreError> {
-    let (is_asked, of) = asked_again(state);
+    let (is_asked, of) = condition_of(state);
     let query = format!("SELECT {SUPPORT_FIELDS} FROM stix_support WHERE {is_asked}");
     let found = tx.select::<ListedSupport>(&query, &of).await?;
     Ok(found
@@ -126,7 +130,7 @@ async fn entries_again(
     nodes: Vec<RecordId>,
     edges: Vec<RecordId>,
 ) -> Result<Vec<(i64, Addition)>, StoreError> {
-    let (is_asked, asked) = asked_again(state);
+    let (is_asked, asked) = condition_of(state);
     let of = |ids: &[RecordId]| {
         let ids = ("ids", ids.to_vec().into_value());
         asked.iter().cloned().chain([ids]).collect::<Vec<_>>()
@@ -140,12 +144,12 @@ async fn entries_again(
             come.push(node.id);
         }
     }
-    let mut referring_nodes: Vec<RecordId> = Vec::new();
+    let mut referrers: Vec<RecordId> = Vec::new();
     for ids in come.chunks(CHUNK) {
-        referring_nodes.extend(tx.select::<RecordId>(&referring("$ids"), &of(ids)).await?);
+        referrers.extend(tx.select::<RecordId>(&referrers_of("$ids"), &of(ids)).await?);
     }
     let query = format!("SELECT {NODE_FIELDS} FROM $ids WHERE ws = $ws");
-    for ids in referring_nodes.chunks(CHUNK) {
+    for ids in referrers.chunks(CHUNK) {
         for node in tx.select::<ListedNode>(&query, &of(ids)).await? {
             entries.push(node.addition()?);
         }

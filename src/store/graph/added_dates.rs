@@ -63,7 +63,7 @@ pub(super) async fn note_last_dates(
         })
         .collect();
     tx.write(
-        "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
+        "INSERT INTO taxii_again $rows ON DUPLICATE KEY UPDATE rev = $input.rev, date = $input.date RETURN NONE",
         rows,
     )
     .await

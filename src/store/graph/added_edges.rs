@@ -24,18 +24,16 @@ struct RankRow {
     tlp_rank: i64,
 }
 
-/// Puts relationships at the marking of their strictest end.
+/// Puts relationships at the marking of their strictest end. `ranks` are those of nodes that the write has read.
 pub(super) async fn raise_to_ends(
     tx: &WriteTx,
     ws: Uuid,
     entries: &mut [(i64, Addition)],
+    mut ranks: HashMap<Uuid, i64>,
 ) -> Result<(), StoreError> {
     let is_edge = |entry: &&mut (i64, Addition)| entry.1.kind == AddedKind::Edge;
-    let mut ranks: HashMap<Uuid, i64> = entries
-        .iter()
-        .filter(|(_, entry)| entry.kind == AddedKind::Node)
-        .map(|(rank, entry)| (entry.id, *rank))
-        .collect();
+    let nodes = entries.iter().filter(|(_, entry)| entry.kind == AddedKind::Node);
+    ranks.extend(nodes.map(|(rank, entry)| (entry.id, *rank)));
     let unknown = entries
         .iter()
         .filter(|(_, entry)| entry.kind == AddedKind::Edge && entry.ends.is_none());

@@ -86,6 +86,8 @@ pub(super) struct ListedEdge {
     pub(super) id: RecordId,
     pub(super) rev: Option<i64>,
     pub(super) tlp_rank: i64,
+    source: RecordId,
+    target: RecordId,
 }
 
 /// The fields of [`ListedNode`].
@@ -112,12 +114,12 @@ impl ListedSupport {
 }
 
 /// The query for the nodes that refer to others in a property.
-pub(super) fn referring(nodes: &str) -> String {
+pub(super) fn referrers_of(nodes: &str) -> String {
     format!("SELECT VALUE in FROM {nodes}<-edge WHERE ws = $ws AND active = true AND {REFERENCE}")
 }
 
 /// The fields of [`ListedEdge`].
-pub(super) const EDGE_FIELDS: &str = "id, rev, tlp_rank";
+pub(super) const EDGE_FIELDS: &str = "id, rev, tlp_rank, in AS source, out AS target";
 
 /// What a write adds, while it runs.
 #[derive(Debug, Default)]
@@ -132,6 +134,8 @@ pub(super) struct NewAdditions {
     reached: HashSet<Uuid>,
     /// Supporting objects that change for readers.
     touched_supports: Vec<RecordId>,
+    /// The markings of nodes that the write has read.
+    ranks: HashMap<Uuid, i64>,
 }
 
 /// What a node is made from says which STIX object it is.
@@ -167,7 +171,11 @@ impl ListedNode {
 
 impl ListedEdge {
     pub(super) fn addition(&self) -> Result<(i64, Addition), DomainError> {
-        Ok((self.tlp_rank, edge(key(&self.id)?, self.rev.unwrap_or(0))))
+        let addition = Addition {
+            ends: Some([key(&self.source)?, key(&self.target)?]),
+            ..edge(key(&self.id)?, self.rev.unwrap_or(0))
+        };
+        Ok((self.tlp_rank, addition))
     }
 }
 
@@ -248,6 +256,11 @@ impl NewAdditions {
         self.touched.insert(node);
     }
 
+    /// Tells the markings of nodes that the write has read, so that they are not read again.
+    pub(super) fn tell_ranks(&mut self, ranks: impl IntoIterator<Item = (Uuid, i64)>) {
+        self.ranks.extend(ranks);
+    }
+
     /// Adds supporting objects again.
     pub(super) fn touch_supports(&mut self, supports: impl IntoIterator<Item = RecordId>) {
         self.touched_supports.extend(supports);
@@ -317,6 +330,7 @@ impl NewAdditions {
         }
         let stored = state(tx, ws).await?;
         let state = stored.unwrap_or_else(|| StateRow::before(ws, rev));
+        raise_to_ends(tx, ws, &mut self.entries, self.ranks).await?;
         write_entries(tx, state, self.entries, vec![rev]).await
     }
 
@@ -325,7 +339,7 @@ impl NewAdditions {
         let reached: Vec<RecordId> = self.reached.iter().map(|id| record("node", *id)).collect();
         // What refers to a node that comes or goes names it, or does not.
         for source in tx
-            .find::<RecordId>(ws, &referring("$ids"), reached.clone())
+            .find::<RecordId>(ws, &referrers_of("$ids"), reached.clone())
             .await?
         {
             self.touch(key(&source)?);
@@ -402,7 +416,6 @@ pub(super) async fn write_entries(
     mut entries: Vec<(i64, Addition)>,
     revs: Vec<i64>,
 ) -> Result<(), StoreError> {
-    raise_to_ends(tx, state.ws, &mut entries).await?;
     entries.sort_by_key(|(rank, addition)| (*rank, addition.class()));
     let now = clock::now().timestamp_micros();
     let mut date = state.last.max(now.saturating_sub(1));

@@ -210,6 +210,11 @@ impl<'a> GraphWrite<'a> {
         Ok(())
     }
 
+    /// Tells the write the markings of nodes that were read for it.
+    pub(in crate::store) fn tell_ranks(&mut self, ranks: impl IntoIterator<Item = (Uuid, i64)>) {
+        self.additions.tell_ranks(ranks);
+    }
+
     pub(in crate::store) async fn insert_edges(&mut self, rows: Vec<EdgeRow>) -> Result<(), StoreError> {
         for row in &rows {
             let created = GraphChange::created(None, Some(key(&row.id)?));

@@ -39,6 +39,8 @@ impl Ingest<'_> {
         default_tlp: Tlp,
     ) -> Result<(), StoreError> {
         let ends = self.ends(edges).await?;
+        self.graph
+            .tell_ranks(ends.values().map(|end| (end.node, end.rank)));
         let targets = self.edge_targets(edges, &ends).await?;
         let mut writes = EdgeWrites::default();
         let mut absent = Vec::new();
