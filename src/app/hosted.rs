@@ -359,23 +359,26 @@ fn secret(settings: &Settings) -> Result<SecretString, StartError> {
 }
 
 async fn open_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
-    let owner = settings
-        .storage_user
-        .clone()
-        .zip(settings.storage_password.clone());
     let url = settings.engine_url();
     let database = (DATABASE, VALUE_LOG);
-    lifecycle::open_store(database, &url, &settings.storage, owner, || secret(settings)).await
+    lifecycle::open_store(database, &url, &settings.storage, owner(settings), || {
+        secret(settings)
+    })
+    .await
+}
+
+/// Name and password of the owner of an external database.
+fn owner(settings: &Settings) -> Option<(String, SecretString)> {
+    settings
+        .storage_user
+        .clone()
+        .zip(settings.storage_password.clone())
 }
 
 /// Opens a store that is there, beside a service that may have it open; of an external one nothing is changed by that.
 async fn join_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
     let url = settings.engine_url();
-    let owner = settings
-        .storage_user
-        .clone()
-        .zip(settings.storage_password.clone());
-    let Some(server) = owner.and_then(|owner| storage_server(&settings.storage, owner)) else {
+    let Some(server) = owner(settings).and_then(|owner| storage_server(&settings.storage, owner)) else {
         let is_there = settings.engine_dir().is_some_and(|dir| !files::is_empty(&dir));
         return match is_there {
             true => open_store(settings).await,

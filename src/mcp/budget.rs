@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 /// Longest JSON of an answer.
 pub(super) const MOST: usize = 40_000;
+/// Room for what an answer has beside that of the API: the notice, the cursor and the name that it stands under.
+const FRAME: usize = 500;
 /// Longest strings and lists of what is too long, tried in turn.
 const CUTS: [(usize, usize); 4] = [(4_000, 200), (1_000, 50), (300, 20), (80, 5)];
 /// Fields of an object that are never left out: no answer of the API has more, but an original may have any number.
@@ -42,16 +44,17 @@ fn length_of(value: &Value) -> usize {
 /// Shortens an answer until it fits: what is no row gets half of the room at most, then rows at the end go. Returns how many
 /// rows are left out, or nothing if the answer is whole.
 pub(super) fn fit(answer: &mut Value, rows: Rows<'_>) -> Option<usize> {
-    if length_of(answer) <= MOST {
+    const ROOM: usize = MOST - FRAME;
+    if length_of(answer) <= ROOM {
         return None;
     }
     let mut taken = TakenRows::of(answer, rows);
-    shorten(answer, MOST / 2);
-    let room = MOST.saturating_sub(length_of(answer));
+    shorten(answer, ROOM / 2);
+    let room = ROOM.saturating_sub(length_of(answer));
     let left_out = taken.keep_what_fits(room);
     taken.give_back(answer);
     // One row that is too long on its own.
-    shorten(answer, MOST);
+    shorten(answer, ROOM);
     Some(left_out)
 }
 
